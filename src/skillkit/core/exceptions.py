@@ -73,9 +73,7 @@ class SkillParsingError(SkillKitError):
 
     code = "unreadable"
 
-    def __init__(
-        self, message: str, *, path: Path | None = None, line: int | None = None, remedy: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, path: Path | None = None, line: int | None = None, remedy: str = "") -> None:
         super().__init__(message)
         self.path = path
         self.line = line
@@ -159,9 +157,7 @@ class SkillSecurityError(SkillKitError):
 class PathSecurityError(SkillSecurityError):
     """A path leads, or may lead, outside the skill."""
 
-    def __init__(
-        self, message: str, *, requested_path: str = "", base_directory: Path | None = None
-    ) -> None:
+    def __init__(self, message: str, *, requested_path: str = "", base_directory: Path | None = None) -> None:
         super().__init__(message)
         self.requested_path = requested_path
         self.base_directory = base_directory

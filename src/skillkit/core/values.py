@@ -7,9 +7,7 @@ from pathlib import Path
 
 __all__ = ["SCRIPT_TYPES", "Diagnostic", "ScriptMetadata"]
 
-SCRIPT_TYPES = frozenset(
-    ("python", "shell", "javascript", "typescript", "ruby", "perl", "powershell", "batch")
-)
+SCRIPT_TYPES = frozenset(("python", "shell", "javascript", "typescript", "ruby", "perl", "powershell", "batch"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,36 @@
+# Every target sets up what it needs. Only python3, pip and make must be there.
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check package bench docs clean system
+
+demo: $(VENV)/.core-ready  ## the main job on the example skills
+	@$(BIN)/skillkit demo
+
+test: $(VENV)/.dev-ready system  ## the whole test suite
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.dev-ready  ## style, types, architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+package: $(VENV)/.dev-ready  ## the wheel, proven in an empty environment
+	tools/package $(BIN)/python
+
+bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
+	$(BIN)/python -m bench
+
+system:
+	@tools/system-packages
+
+$(VENV)/.core-ready: pyproject.toml constraints.txt tools/setup
+	@tools/setup $(VENV) core
+
+$(VENV)/.dev-ready: pyproject.toml constraints.txt requirements-dev.txt tools/setup
+	@tools/setup $(VENV) dev
+
+clean:
+	rm -rf $(VENV) .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Measures skillkit against the plain way of doing the same work, interleaved in one run."""

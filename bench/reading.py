@@ -1,0 +1,97 @@
+"""How fast skills are found and read: detection, discovery, import, `skillkit list`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench.folders import make_scripts, make_skills
+from bench.runner import Row, Work, measure
+from skillkit import ScriptDetector, SkillManager
+
+BARE = [sys.executable, "-c", "pass"]
+SETTLE_SECONDS = 2.2
+
+
+def rows(work: Path) -> list[Row]:
+    roots = {count: make_skills(work / str(count), count) for count in (100, 1_000, 10_000)}
+    time.sleep(SETTLE_SECONDS)  # the cache keeps no file that changed within the last two seconds
+    return [
+        detection(work),
+        *(row for count, root in roots.items() for row in discovery(root, count, work)),
+        importing(),
+        listing(roots[100], work),
+    ]
+
+
+def detection(work: Path) -> Row:
+    base = make_scripts(work / "many-scripts", 50)
+    detector = ScriptDetector()
+    timings = measure({"detect": lambda: detector.detect_scripts(base)}, 200)
+    return Row("detect 50 scripts, p95", timings.p95("detect"), 10, 1, "ms", f"p50 {timings.p50('detect'):.2f} ms")
+
+
+def discovery(root: Path, count: int, work: Path) -> list[Row]:
+    """Against `find` and a read of each file it names, as little as any program can do."""
+    cached, empty = work / "state", work / "empty-state"
+
+    def find_and_read() -> None:
+        named = subprocess.run(["find", root, "-name", "SKILL.md", "-print0"], capture_output=True, check=True)
+        for path in named.stdout.split(b"\0")[:-1]:
+            descriptor = os.open(path, os.O_RDONLY)
+            os.read(descriptor, 1 << 16)
+            os.close(descriptor)
+
+    def manager(state: Path) -> SkillManager:
+        return SkillManager("", "", [], [root], state_dir=state)
+
+    def first() -> None:
+        shutil.rmtree(empty, ignore_errors=True)
+        manager(empty).discover()
+
+    candidates = {"find + read": find_and_read, "first": first, "again": lambda: manager(cached).discover()}
+    timings = measure(candidates, max(3, min(30, 5_000 // count)))
+    return [
+        Row(
+            f"discover {count:,} skills, {name} / find + read",
+            timings.ratio(name, "find + read"),
+            must,
+            goal,
+            detail=timings.detail(name, "find + read"),
+        )
+        for name, must, goal in (("first", 12, 8), ("again", 2, 1.2))
+    ]
+
+
+def importing() -> Row:
+    timings = measure({"bare": run(BARE), "import": run([sys.executable, "-c", "import skillkit"])}, 20)
+    return Row(
+        "import skillkit / bare python",
+        timings.ratio("import", "bare"),
+        1.5,
+        1.15,
+        detail=timings.detail("import", "bare"),
+    )
+
+
+def listing(root: Path, work: Path) -> Row:
+    program = shutil.which("skillkit", path=str(Path(sys.executable).parent)) or "skillkit"
+    command = [program, "list", "--skills", str(root), "--state-dir", str(work / "state")]
+    timings = measure({"bare": run(BARE), "list": run(command)}, 15)
+    return Row(
+        "skillkit list, 100 skills / bare python",
+        timings.ratio("list", "bare"),
+        9,
+        6,
+        detail=timings.detail("list", "bare"),
+    )
+
+
+def run(command: list[str]) -> Work:
+    # As on a user's machine: compiled files are kept.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)

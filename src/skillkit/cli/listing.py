@@ -1,0 +1,83 @@
+"""`skillkit list`: what is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import echo_json, json_option, manager_for, roots_options, screen_width
+from skillkit.cli.progress import folder_progress
+from skillkit.core.manager import SkillManager
+from skillkit.core.models import SkillMetadata
+from skillkit.core.values import Diagnostic
+from skillkit.present.catalog import diagnostic_structure, skill_structure
+from skillkit.present.terminal import columns, visible
+
+__all__ = ["list_command"]
+
+
+@click.command("list")
+@roots_options
+@click.option("--problems", "with_problems", is_flag=True, help="Show every problem in full.")
+@click.option("--all", "include_shadowed", is_flag=True, help="Also skills whose name another one has.")
+@json_option
+def list_command(
+    skills: tuple[Path, ...],
+    plugins: tuple[Path, ...],
+    state_dir: Path | None,
+    with_problems: bool,
+    include_shadowed: bool,
+    as_json: bool,
+) -> None:
+    """List the skills that are installed here.
+
+    \b
+    Examples:
+      skillkit list
+      skillkit list --skills ./skills --problems
+      skillkit list --json | jq -r '.skills[].name'
+    """
+    manager = manager_for(skills, plugins, state_dir)
+    with folder_progress() as on_progress:
+        manager.discover(on_progress)
+    found = manager.list_skills(include_shadowed=include_shadowed)
+    diagnostics = manager.diagnostics
+    if as_json:
+        echo_json(
+            skills=[skill_structure(skill) for skill in found],
+            diagnostics=[diagnostic_structure(item) for item in diagnostics],
+        )
+        return
+    show_skills(found, manager)
+    show_problems(diagnostics, in_full=with_problems)
+
+
+def show_skills(found: list[SkillMetadata], manager: SkillManager) -> None:
+    if not found:
+        places = (
+            ", ".join(str(root.path) for root in manager.roots) or "./skills, ./.claude/skills, ~/.claude/skills ..."
+        )
+        click.echo(f"No skills found. Looked in: {visible(places)}")
+        return
+    seen = set[str]()
+    rows = []
+    for skill in found:
+        rows.append((skill.qualified_name if skill.name in seen else skill.name, skill.source, skill.description))
+        seen.add(skill.name)
+    header, *lines = columns([("SKILL", "FROM", "DESCRIPTION"), *rows], screen_width())
+    click.secho(header, bold=True)
+    click.echo("\n".join(lines))
+    click.echo(f"\n{len(found)} skill{'s' if len(found) != 1 else ''}")
+
+
+def show_problems(diagnostics: list[Diagnostic], *, in_full: bool) -> None:
+    if in_full:
+        for item in diagnostics:
+            click.echo(visible(str(item)), err=True)
+        return
+    skipped = sum(item.severity == "error" for item in diagnostics)
+    noted = len(diagnostics) - skipped
+    counts = [f"{skipped} skipped"] * (skipped > 0) + [f"{noted} with remarks"] * (noted > 0)
+    if counts:
+        click.echo(f"{', '.join(counts)}; '--problems' says why.", err=True)

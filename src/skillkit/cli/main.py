@@ -1,0 +1,107 @@
+"""Words on the command line -> the command they name, and its exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from skillkit._version import __version__
+from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
+
+__all__ = ["cli", "main"]
+
+OWN_FAILURE = 125
+NOT_FOUND = 127
+INTERRUPTED = 130
+
+COMMANDS = {
+    "list": "listing:list_command",
+    "show": "show:show_command",
+    "validate": "validate:validate_command",
+    "demo": "demo:demo_command",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is used, so that each starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"skillkit.cli.{module}"), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A mistyped command is answered with the nearest one."""
+        import difflib
+
+        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if near and args[0] not in COMMANDS:
+            ctx.fail(f"No command is named {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="skillkit")
+def cli() -> None:
+    """The safe runtime for Agent Skills.
+
+    Finds skills, shows what they offer, and keeps a person in control of what runs.
+
+    \b
+    Examples:
+      skillkit list                     what is installed here
+      skillkit show pdf-tools           one skill and its scripts
+      skillkit validate ./my-skill      check a skill against the open standard
+
+    Completion for your shell: eval "$(_SKILLKIT_COMPLETE=bash_source skillkit)"
+    (zsh_source and fish_source for the others).
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Never shows a traceback for what a user can put right."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(exit_code_of(words))
+
+
+def exit_code_of(words: list[str]) -> int:
+    try:
+        code = cli.main(args=words, prog_name="skillkit", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SkillKitError as error:
+        show_error(error, as_json="--json" in words)
+        return NOT_FOUND if isinstance(error, SkillNotFoundError) else OWN_FAILURE
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
+        sys.stdout = None
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def show_error(error: SkillKitError, *, as_json: bool) -> None:
+    from skillkit.present.terminal import visible
+
+    if as_json:
+        import json
+
+        structure = {"schema_version": 1, "error": {"type": type(error).__name__, "message": str(error)}}
+        click.echo(json.dumps(structure, indent=2))
+    else:
+        click.echo(f"skillkit: {visible(str(error))}", err=True)

@@ -1,0 +1,87 @@
+"""`skillkit show`: one skill and what it offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, roots_options, screen_width
+from skillkit.core.models import Skill
+from skillkit.present.catalog import script_structure, skill_structure
+from skillkit.present.terminal import columns, visible
+
+__all__ = ["show_command"]
+
+
+@click.command("show")
+@click.argument("skill_name", metavar="SKILL", type=SKILL)
+@roots_options
+@click.option("--text", "with_text", is_flag=True, help="Print the text an agent reads, and nothing else.")
+@json_option
+def show_command(
+    skill_name: str,
+    skills: tuple[Path, ...],
+    plugins: tuple[Path, ...],
+    state_dir: Path | None,
+    with_text: bool,
+    as_json: bool,
+) -> None:
+    """Show one skill with its scripts.
+
+    \b
+    Examples:
+      skillkit show csv-report
+      skillkit show csv-report --text
+      skillkit show my-plugin:csv-report --json
+    """
+    manager = manager_for(skills, plugins, state_dir)
+    skill = manager.load_skill(skill_name)
+    if as_json:
+        echo_json(
+            **skill_structure(skill.metadata),
+            scripts=[script_structure(script) for script in skill.scripts],
+            files=[path.as_posix() for path in bundled_files(skill)],
+            instructions=skill.content,
+        )
+    elif with_text:
+        click.echo(visible(manager.invoke_skill(skill_name)), nl=False)
+    else:
+        show_skill(skill)
+
+
+def show_skill(skill: Skill) -> None:
+    width = screen_width()
+    metadata = skill.metadata
+    click.secho(visible(metadata.name), bold=True)
+    click.echo(click.wrap_text(visible(metadata.description), width=min(width, 100)))
+    facts = [
+        ("folder", str(skill.base_directory)),
+        ("from", metadata.source),
+        ("version", metadata.version),
+        ("license", metadata.license),
+        ("needs", metadata.compatibility),
+        ("tools", " ".join(metadata.allowed_tools)),
+    ]
+    click.echo()
+    click.echo("\n".join(columns([(name, value) for name, value in facts if value], width)))
+    show_section("Scripts", [(s.path.as_posix(), s.script_type, s.description) for s in skill.scripts], width)
+    show_section("Other files", [(path.as_posix(),) for path in bundled_files(skill)], width)
+
+
+def show_section(title: str, rows: list[tuple[str, ...]], width: int) -> None:
+    if rows:
+        click.secho(f"\n{title}", bold=True)
+        click.echo("\n".join(columns(rows, width)))
+
+
+def bundled_files(skill: Skill) -> list[Path]:
+    """What stands in references/ and assets/, in order, at most a screenful."""
+    base = skill.base_directory
+    found = [
+        path.relative_to(base)
+        for folder in ("references", "assets")
+        for path in sorted((base / folder).glob("**/*"))
+        if path.is_file() and not path.name.startswith(".")
+    ]
+    return found[:50]

@@ -1,0 +1,57 @@
+"""`skillkit validate`: whether skills keep to the open standard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import echo_json, json_option
+from skillkit.core.find.validation import skill_files_below, validate_skill_file
+from skillkit.core.values import Diagnostic
+from skillkit.present.catalog import diagnostic_structure
+from skillkit.present.terminal import visible
+
+__all__ = ["validate_command"]
+
+
+@click.command("validate")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@json_option
+@click.pass_context
+def validate_command(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
+    """Check skills against the rules of agentskills.io, all problems at once.
+
+    PATH is a skill's folder, a SKILL.md, or a folder of skills. Exit code 1 when there are errors;
+    warnings alone give 0. Loading is more tolerant than this.
+
+    \b
+    Examples:
+      skillkit validate ./my-skill
+      skillkit validate skills/ --json
+    """
+    files = list(dict.fromkeys(file for path in paths for file in skill_files_below(path)))
+    empty = [path for path in paths if path.is_dir() and not skill_files_below(path)]
+    problems = [Diagnostic("error", "no-skill", "There is no SKILL.md here.", path) for path in empty]
+    problems += [problem for file in files for problem in validate_skill_file(file)]
+    errors = sum(problem.severity == "error" for problem in problems)
+    if as_json:
+        echo_json(
+            checked=len(files),
+            errors=errors,
+            warnings=len(problems) - errors,
+            problems=[diagnostic_structure(problem) for problem in problems],
+        )
+    else:
+        show(problems, len(files), errors)
+    ctx.exit(1 if errors else 0)
+
+
+def show(problems: list[Diagnostic], checked: int, errors: int) -> None:
+    for problem in problems:
+        place, _, rest = str(problem).partition(f": {problem.severity}: ")
+        colour = "red" if problem.severity == "error" else "yellow"
+        click.echo(f"{visible(place)}: {click.style(problem.severity, fg=colour)}: {visible(rest)}")
+    warnings = len(problems) - errors
+    summary = f"{checked} checked, {errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
+    click.secho(summary, bold=True, fg="red" if errors else "green")

@@ -1,0 +1,1 @@
+"""Folders -> skills: roots, walk, reading, plugins, the index of names, strict validation."""

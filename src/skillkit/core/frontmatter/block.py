@@ -1,0 +1,198 @@
+"""One frontmatter block -> fields, every scalar as text; what YAML refuses is repaired entry by entry."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+from skillkit.core.exceptions import InvalidFrontmatterError, InvalidYAMLError
+from skillkit.core.frontmatter.repair import as_written, child_block, entries, quoted
+from skillkit.core.frontmatter.texts import Note, Value
+
+__all__ = ["BlockReader"]
+
+NODE_LIMIT = 10_000
+DEPTH_LIMIT = 32
+QUOTE_IT = "Put the value in quotes."
+
+
+class Untyped:
+    """YAML guesses a type for every scalar; here all stay text, which also saves a third of the time."""
+
+    def resolve(self, *_: object) -> str:
+        return ""
+
+    def descend_resolver(self, *_: object) -> None: ...
+
+    def ascend_resolver(self) -> None: ...
+
+
+# The C library is ten times as fast; wheels for every common platform have it.
+class TextLoader(Untyped, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
+    """Gives nodes only; nothing is ever constructed from a tag."""
+
+
+# What YAML calls printable, and the line break.
+UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NESTING = re.compile(r"[\[{]|[-?][ \t]|\n +(?=[^ ])")
+HASH_IN_TEXT = re.compile(r"^(description):[ \t]+(?![\"'|>\[{&*!%@`])(.*?[ \t]#(?=\S).*)$", re.MULTILINE)
+
+
+class BlockReader:
+    """Reads one block; oddities are appended to `notes` with their line in the file."""
+
+    def __init__(self, first_line: int, notes: list[Note], depth: int = 0) -> None:
+        if depth > DEPTH_LIMIT:
+            raise too_much(first_line)
+        self.first_line = first_line
+        self.notes = notes
+        self.depth = depth
+
+    def read(self, block: str) -> tuple[dict[str, Value], dict[str, int]]:
+        """The fields, and the line of each top-level key."""
+        block = self.kept_hash(self.printable(block))
+        try:
+            return self.mapping(block)
+        except yaml.YAMLError as error:
+            return self.repaired(block, error)
+
+    def note(self, code: str, message: str, line: int, remedy: str) -> None:
+        self.notes.append(Note(code, message, line, remedy))
+
+    def printable(self, block: str) -> str:
+        """YAML refuses a whole file for one control character; it is shown as U+FFFD instead."""
+        bad = UNPRINTABLE.search(block)
+        if bad is None:
+            return block
+        line = self.first_line + block.count("\n", 0, bad.start())
+        self.note("control-character", f"Character U+{ord(bad[0]):04X} is not allowed.", line, "Remove it.")
+        return UNPRINTABLE.sub("\ufffd", block)
+
+    def kept_hash(self, block: str) -> str:
+        """YAML cuts a plain description at ` #`; `issue #12` is text, so it is quoted before YAML sees it."""
+        found = HASH_IN_TEXT.search(block) if " #" in block else None
+        if found is None:
+            return block
+        line = self.first_line + block.count("\n", 0, found.start())
+        message = "The description contains ' #', which starts a comment in YAML; read as text."
+        self.note("hash-in-text", message, line, QUOTE_IT)
+        return f"{block[: found.start()]}{found[1]}: {quoted(found[2].strip())}{block[found.end() :]}"
+
+    def mapping(self, block: str) -> tuple[dict[str, Value], dict[str, int]]:
+        """The block as YAML says it, every scalar as text."""
+        self.refuse_depth(block)
+        node = single_node(block)
+        if node is None:
+            return {}, {}
+        if not isinstance(node, yaml.MappingNode):
+            raise InvalidFrontmatterError(
+                "The frontmatter is not made of 'key: value' lines.",
+                line=self.first_line,
+                remedy="Write name and description as 'key: value'.",
+            )
+        keys = (key for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        lines = {key.value: self.first_line + key.start_mark.line for key in keys}
+        return NodeReader(self).pairs(node, 0), lines
+
+    def refuse_depth(self, block: str) -> None:
+        """The C library builds its tree by recursion and takes the whole process down when it is too deep."""
+        if len(NESTING.findall(block)) < DEPTH_LIMIT:
+            return
+        depth = 0
+        for event in yaml.parse(block, Loader=TextLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEPTH_LIMIT:
+                raise too_much(self.first_line + event.start_mark.line)
+
+    def repaired(self, block: str, error: yaml.YAMLError) -> tuple[dict[str, Value], dict[str, int]]:
+        """Each top-level entry on its own, so that a bad one costs nothing but itself."""
+        fields: dict[str, Value] = {}
+        lines: dict[str, int] = {}
+        notes_before = len(self.notes)
+        for key, offset, entry in entries(block):
+            line = self.first_line + offset
+            if key in fields:
+                self.note_duplicate(key, line)
+            fields[key], lines[key] = self.entry_value(key, line, entry), line
+        broken = invalid_yaml(error, self.first_line)
+        if not fields:
+            raise broken
+        if len(self.notes) == notes_before:
+            self.note("repaired", f"{broken} It was read line by line.", broken.line or 1, "Correct it.")
+        return fields, lines
+
+    def entry_value(self, key: str, line: int, entry: list[str]) -> Value:
+        """As YAML, else its indented lines as a block of their own, else as the text that stands there."""
+        try:
+            single, _ = BlockReader(line, self.notes).mapping("\n".join(entry))
+            return single.get(key)
+        except (yaml.YAMLError, InvalidFrontmatterError):
+            children = child_block(entry)
+            if children:
+                nested, _ = BlockReader(line + 1, self.notes, self.depth + 1).read(children)
+                return dict(nested)
+            self.note("repaired-value", f"The value of {key!r} is not valid YAML; read as text.", line, QUOTE_IT)
+            return as_written(key, entry)
+
+    def note_duplicate(self, key: str, line: int) -> None:
+        self.note("duplicate-key", f"{key!r} is given twice; the last one counts.", line, "Keep one of them.")
+
+
+class NodeReader:
+    """YAML nodes -> text, lists and dicts; counts what it visits, so that aliases cannot multiply."""
+
+    def __init__(self, reader: BlockReader) -> None:
+        self.reader = reader
+        self.visited = 0
+
+    def value(self, node: yaml.Node, depth: int) -> Value:
+        self.visited += 1
+        if self.visited > NODE_LIMIT or depth > DEPTH_LIMIT:
+            raise too_much(self.reader.first_line + node.start_mark.line)
+        if isinstance(node, yaml.ScalarNode):
+            is_null = node.style is None and node.value in ("", "~", "null", "Null", "NULL")
+            return None if is_null else str(node.value)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, depth + 1) for item in node.value]
+        return self.pairs(node, depth)
+
+    def pairs(self, node: yaml.Node, depth: int) -> dict[str, Value]:
+        pairs: dict[str, Value] = {}
+        for key, value in node.value:
+            line = self.reader.first_line + key.start_mark.line
+            if not isinstance(key, yaml.ScalarNode):
+                self.reader.note("odd-key", "A key is not plain text; its entry is left out.", line, "Quote it.")
+                continue
+            if key.value in pairs:
+                self.reader.note_duplicate(key.value, line)
+            pairs[key.value] = self.value(value, depth + 1)
+        return pairs
+
+
+def single_node(block: str) -> yaml.Node | None:
+    loader = TextLoader(block)
+    try:
+        node: yaml.Node | None = loader.get_single_node()
+        return node
+    finally:
+        loader.dispose()
+
+
+def too_much(line: int) -> InvalidYAMLError:
+    return InvalidYAMLError(
+        f"The frontmatter holds more than {NODE_LIMIT} values or {DEPTH_LIMIT} levels.",
+        line=line,
+        remedy="Write it without aliases and deep nesting.",
+    )
+
+
+def invalid_yaml(error: yaml.YAMLError, first_line: int) -> InvalidYAMLError:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or "it cannot be parsed"
+    return InvalidYAMLError(
+        f"The frontmatter is not valid YAML: {problem}.",
+        line=first_line + mark.line if mark else first_line,
+        column=mark.column + 1 if mark else None,
+        remedy=QUOTE_IT,
+    )

@@ -1,0 +1,85 @@
+"""SKILL.md bytes -> its frontmatter block, found by whole lines, and its body."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from skillkit.core.exceptions import InvalidFrontmatterError
+from skillkit.core.frontmatter.texts import Note, Value
+
+__all__ = ["BLOCK_LIMIT_CHARACTERS", "Frontmatter", "decoded", "is_closed", "read_frontmatter"]
+
+BLOCK_LIMIT_CHARACTERS = 256 * 1024
+
+FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
+FENCE_BYTES = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
+GLUED_FENCE = re.compile(r"^---+(?=[^-\s])", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """Fields as text, lists and maps of text; `lines` says where each key stands; `body` is the rest."""
+
+    fields: dict[str, Value]
+    body: str
+    lines: dict[str, int] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+
+def read_frontmatter(raw: bytes) -> Frontmatter:
+    """Repairs what people really write wrong; raises SkillParsingError only when there is nothing to read."""
+    from skillkit.core.frontmatter.block import BlockReader  # YAML costs; a cached discovery needs none
+
+    text, notes = decoded(raw)
+    start, end, body_start = fences(text, notes)
+    if end - start > BLOCK_LIMIT_CHARACTERS:
+        raise InvalidFrontmatterError(
+            f"The frontmatter has {end - start} characters; the limit is {BLOCK_LIMIT_CHARACTERS}.",
+            line=1,
+            remedy="Move long text into the body.",
+        )
+    fields, lines = BlockReader(text.count("\n", 0, start) + 1, notes).read(text[start:end])
+    return Frontmatter(fields, text[body_start:], lines, tuple(notes))
+
+
+def decoded(raw: bytes) -> tuple[str, list[Note]]:
+    """Text with plain line ends, whatever byte-order mark, line ending or stray byte the file has."""
+    notes = []
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = raw.decode("utf-16", errors="replace")
+        notes.append(Note("encoding", "The file is UTF-16.", 1, "Save it as UTF-8."))
+    else:
+        text = raw.decode("utf-8-sig", errors="replace")
+        if "\ufffd" in text and b"\xef\xbf\xbd" not in raw:
+            line = text.count("\n", 0, text.index("\ufffd")) + 1
+            notes.append(Note("encoding", "The file has bytes that are not UTF-8.", line, "Save it as UTF-8."))
+    return text.replace("\r\n", "\n").replace("\r", "\n"), notes
+
+
+def is_closed(head: bytes) -> bool:
+    """Whether this beginning of a file holds a whole frontmatter, so that the rest need not be read."""
+    return len(FENCE_BYTES.findall(head)) > 1
+
+
+def fences(text: str, notes: list[Note]) -> tuple[int, int, int]:
+    """Where the block starts and ends, and where the body starts."""
+    opening = FENCE.search(text)
+    if opening is None or text[: opening.start()].strip():
+        raise InvalidFrontmatterError(
+            "There is no frontmatter.",
+            line=1,
+            remedy="Start the file with a line '---', then name and description, then '---'.",
+        )
+    start = min(opening.end() + 1, len(text))
+    closing = FENCE.search(text, start)
+    if closing is not None:
+        return start, closing.start(), min(closing.end() + 1, len(text))
+    glued = GLUED_FENCE.search(text, start)
+    if glued is None:
+        raise InvalidFrontmatterError(
+            "The frontmatter is never closed.", line=1, remedy="End it with a line '---' of its own."
+        )
+    line = text.count("\n", 0, glued.start()) + 1
+    notes.append(Note("glued-fence", "Text is glued to the closing '---'.", line, "Put '---' on a line of its own."))
+    return start, glued.start(), glued.end()

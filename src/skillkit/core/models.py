@@ -1,0 +1,102 @@
+"""Skill and SkillMetadata: what was found, and its text and scripts when somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from skillkit.core.exceptions import ContentLoadError, SizeLimitExceededError
+from skillkit.core.values import ScriptMetadata
+
+__all__ = ["SKILL_FILE_LIMIT_BYTES", "Skill", "SkillMetadata"]
+
+SKILL_FILE_LIMIT_BYTES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SkillMetadata:
+    """What the frontmatter says; `name` is a label and never becomes a path."""
+
+    name: str
+    description: str
+    skill_path: Path
+    """The SKILL.md file, absolute."""
+    allowed_tools: tuple[str, ...] = ()
+    """Rules such as `Read` or `Bash(git:*)`, scopes kept; empty means no restriction."""
+    version: str | None = None
+    license: str | None = None
+    compatibility: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Every field that the open standard does not name, as written."""
+    source: str = "path"
+    """Where it was found: `project`, `agent`, a plugin's name, or `path`."""
+    plugin_root: Path | None = None
+
+    @property
+    def base_directory(self) -> Path:
+        return self.skill_path.parent
+
+    @property
+    def qualified_name(self) -> str:
+        """`source:name`, by which a skill stays reachable when another one has its name."""
+        return f"{self.source}:{self.name}"
+
+
+@dataclass(slots=True)
+class Skill:
+    """A skill in use; text and scripts are read at first use and kept for its life."""
+
+    metadata: SkillMetadata
+    _content: str | None = field(default=None, init=False, repr=False, compare=False)
+    _scripts: list[ScriptMetadata] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def base_directory(self) -> Path:
+        return self.metadata.base_directory
+
+    @property
+    def base_dir(self) -> Path:
+        return self.metadata.base_directory
+
+    @property
+    def content(self) -> str:
+        """The instructions, without the frontmatter."""
+        if self._content is None:
+            from skillkit.core.frontmatter import read_frontmatter
+
+            self._content = read_frontmatter(skill_file_bytes(self.metadata.skill_path)).body
+        return self._content
+
+    @property
+    def scripts(self) -> list[ScriptMetadata]:
+        """What its folder holds that can be run."""
+        if self._scripts is None:
+            from skillkit.core.detect import ScriptDetector
+
+            self._scripts = ScriptDetector().detect_scripts(self.base_directory)
+        return self._scripts
+
+
+def skill_file_bytes(path: Path) -> bytes:
+    """The whole file, refused when it is larger than instructions can be."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(SKILL_FILE_LIMIT_BYTES + 1)
+    except OSError as error:
+        raise ContentLoadError(
+            f"{path} cannot be read any more: {error.strerror}. Discover the skills again."
+        ) from error
+    if len(raw) > SKILL_FILE_LIMIT_BYTES:
+        raise SizeLimitExceededError(
+            f"{path} is larger than {SKILL_FILE_LIMIT_BYTES} bytes. Move long texts into references/.",
+            size=path.stat().st_size,
+            limit=SKILL_FILE_LIMIT_BYTES,
+        )
+    return raw

@@ -1,0 +1,63 @@
+"""A skill's folder and a path written by somebody -> an absolute path proven to be inside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from skillkit.core.exceptions import PathSecurityError
+
+__all__ = ["FilePathResolver", "is_inside"]
+
+SECURITY_LOGGER = "skillkit.security"
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Both are real paths; the folder itself counts as inside."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+class FilePathResolver:
+    """Turns relative paths into real ones that stay inside a skill."""
+
+    @staticmethod
+    def resolve_path(base_directory: Path | str, relative_path: Path | str) -> Path:
+        """Absolute and resolved, or PathSecurityError; the file need not exist."""
+        requested = os.fspath(relative_path)
+        try:
+            base = os.path.realpath(base_directory)
+            refuse_absolute(requested, base)
+            resolved = os.path.realpath(os.path.join(base, requested))
+            # realpath gives up on a link loop and hands back text it has not looked at: only a path
+            # that resolves to itself has been seen as a whole.
+            is_settled = os.path.realpath(resolved) == resolved
+        except ValueError as error:
+            raise violation(requested, base_directory, f"it is no usable path ({error})") from None
+        if not is_settled:
+            raise violation(requested, base, "it runs through a loop of links")
+        if not is_inside(resolved, base):
+            raise violation(requested, base, f"it leads to {resolved}")
+        return Path(resolved)
+
+
+def refuse_absolute(requested: str, base: str) -> None:
+    if os.path.isabs(requested) or os.path.splitdrive(requested)[0]:
+        raise violation(requested, base, "it is absolute")
+
+
+def violation(requested: str, base: Path | str, reason: str) -> PathSecurityError:
+    """The error to raise, already on the security log."""
+    import logging  # costs milliseconds, and most runs refuse nothing
+
+    logging.getLogger(SECURITY_LOGGER).warning(
+        "path refused: %r in %s: %s",
+        requested,
+        base,
+        reason,
+        extra={"requested_path": requested, "base_directory": str(base)},
+    )
+    return PathSecurityError(
+        f"{requested!r} may not be used in {base}: {reason}. Use a path that stays inside the skill.",
+        requested_path=requested,
+        base_directory=Path(base),
+    )

@@ -1,0 +1,1 @@
+"""Values -> text and structures that people, models and programs read."""
