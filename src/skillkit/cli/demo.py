@@ -13,25 +13,25 @@ from skillkit.core.exceptions import ConfigurationError
 
 __all__ = ["demo_command"]
 
-STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("What is installed here?", ("list",)),
-    ("What does one of them offer?", ("show", "csv-report")),
-    ("Do they keep to the open standard?", ("validate",)),
-)
-
 
 @click.command("demo")
 def demo_command() -> None:
     """Show skillkit at work on the example skills; asks nothing, changes nothing."""
-    examples = example_skills()
+    examples = str(example_skills())
     with TemporaryDirectory(prefix="skillkit-demo-") as state:
-        for question, words in STEPS:
-            click.secho(f"\n# {question}", fg="cyan")
-            click.secho(f"$ skillkit {' '.join(words)}{' skills/' if words == ('validate',) else ''}", bold=True)
-            where = [str(examples)] if words[0] == "validate" else ["--skills", str(examples), "--state-dir", state]
-            code = exit_code_of([*words, *where])
-            if code:
-                raise click.exceptions.Exit(code)
+        there = ["--skills", examples, "--state-dir", state]
+        show_step("What is installed here?", ["list"], there)
+        show_step("What does one of them offer?", ["show", "csv-report"], there)
+        show_step("Do they keep to the open standard?", ["validate"], [examples])
+
+
+def show_step(question: str, words: list[str], where: list[str]) -> None:
+    """The command as a person would type it, and what it really prints."""
+    click.secho(f"\n# {question}", fg="cyan")
+    click.secho(f"$ skillkit {' '.join(words)}", bold=True)
+    code = exit_code_of([*words, *where])
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 def example_skills() -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +23,11 @@ PLACEHOLDER = re.compile(
     r"|\$(?P<bare>SKILL_DIR|SKILL_BASE_DIR|CLAUDE_SKILL_DIR)\b"
     r"|(?P<base>\{baseDir\})"
 )
+
+
+# shlex takes half a minute for one long word; these look at each character once.
+PIECE = re.compile(r"""'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\.""", re.DOTALL)
+WORD = re.compile(rf"""(?:[^ \t\r\n'"\\]++|{PIECE.pattern})++""", re.DOTALL)
 
 
 def instructions_for(
@@ -71,11 +75,11 @@ def substituted(content: str, arguments: str, folders: Mapping[str, str]) -> str
             return folders["SKILL_BASE_DIR"]
         if name := match["braced"] or match["bare"]:
             return folders.get(name, match[0])
+        position = int(match["index"] or match["number"] or 0) - (first if match["number"] else 0)
+        if not match["all"] and not 0 <= position < len(words):
+            return match[0]  # `$5` may be a price
         used = True
-        if match["all"]:
-            return arguments
-        position = int(match["index"]) if match["index"] else int(match["number"]) - first
-        return words[position] if 0 <= position < len(words) else match[0]
+        return arguments if match["all"] else words[position]
 
     text = PLACEHOLDER.sub(value, content)
     return text if used or not arguments.strip() else f"{text.rstrip()}\n\nARGUMENTS: {arguments}\n"
@@ -83,16 +87,22 @@ def substituted(content: str, arguments: str, folders: Mapping[str, str]) -> str
 
 def argument_words(arguments: str) -> list[str]:
     """Split as a shell would quote them; text with an open quote is split at spaces."""
-    try:
-        return shlex.split(arguments)
-    except ValueError:
+    if WORD.sub("", arguments).strip(" \t\r\n"):
         return arguments.split()
+    return [PIECE.sub(unquoted, word) for word in WORD.findall(arguments)]
+
+
+def unquoted(piece: re.Match[str]) -> str:
+    text = piece[0]
+    if text[0] == '"':
+        return re.sub(r'\\(["\\])', r"\1", text[1:-1])
+    return text[1:-1] if text[0] == "'" else text[1:]
 
 
 def scripts_table(skill_name: str, scripts: Sequence[ScriptMetadata]) -> str:
     """What can be run, and how a call looks."""
     rows = [f"| {cell(script.path.as_posix())} | {cell(script.description)} |" for script in scripts]
-    example = scripts[0].path.as_posix()
+    example = cell(scripts[0].path.as_posix())
     return "\n".join(
         [
             "### Available Scripts",

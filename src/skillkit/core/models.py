@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from skillkit.core.exceptions import ContentLoadError, SizeLimitExceededError
+from skillkit.core.exceptions import ContentLoadError, SizeLimitExceededError, SkillParsingError
 from skillkit.core.values import ScriptMetadata
 
 __all__ = ["SKILL_FILE_LIMIT_BYTES", "Skill", "SkillMetadata"]
@@ -71,7 +73,13 @@ class Skill:
         if self._content is None:
             from skillkit.core.frontmatter import read_frontmatter
 
-            self._content = read_frontmatter(skill_file_bytes(self.metadata.skill_path)).body
+            path = self.metadata.skill_path
+            try:
+                self._content = read_frontmatter(skill_file_bytes(path)).body
+            except SkillParsingError as error:
+                raise ContentLoadError(
+                    f"{path} is no skill any more: {error} Correct it, or discover the skills again."
+                ) from error
         return self._content
 
     @property
@@ -84,11 +92,19 @@ class Skill:
         return self._scripts
 
 
+def open_at_once(path: str, flags: int) -> int:
+    """For `open`: something else may stand there since stat, and a pipe must not make us wait."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def skill_file_bytes(path: Path) -> bytes:
     """The whole file, refused when it is larger than instructions can be."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(SKILL_FILE_LIMIT_BYTES + 1)
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ContentLoadError(f"{path} is not a regular file. Replace it by a text file.")
+        with open(path, "rb", opener=open_at_once) as file:
+            raw = file.read(SKILL_FILE_LIMIT_BYTES + 1) or b""
     except OSError as error:
         raise ContentLoadError(
             f"{path} cannot be read any more: {error.strerror}. Discover the skills again."
@@ -96,7 +112,7 @@ def skill_file_bytes(path: Path) -> bytes:
     if len(raw) > SKILL_FILE_LIMIT_BYTES:
         raise SizeLimitExceededError(
             f"{path} is larger than {SKILL_FILE_LIMIT_BYTES} bytes. Move long texts into references/.",
-            size=path.stat().st_size,
+            size=max(status.st_size, len(raw)),
             limit=SKILL_FILE_LIMIT_BYTES,
         )
     return raw

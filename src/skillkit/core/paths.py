@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -30,14 +31,24 @@ class FilePathResolver:
             resolved = os.path.realpath(os.path.join(base, requested))
             # realpath gives up on a link loop and hands back text it has not looked at: only a path
             # that resolves to itself has been seen as a whole.
-            is_settled = os.path.realpath(resolved) == resolved
-        except ValueError as error:
+            is_settled = os.path.realpath(resolved) == resolved and not is_loop(resolved)
+        # A NUL, a lone surrogate, a chain of a thousand links.
+        except (OSError, RecursionError, ValueError) as error:
             raise violation(requested, base_directory, f"it is no usable path ({error})") from None
         if not is_settled:
             raise violation(requested, base, "it runs through a loop of links")
         if not is_inside(resolved, base):
-            raise violation(requested, base, f"it leads to {resolved}")
+            raise violation(requested, base, f"it leads to {resolved!r}")
         return Path(resolved)
+
+
+def is_loop(path: str) -> bool:
+    """A link that leads to itself resolves to itself, yet is not resolved."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def refuse_absolute(requested: str, base: str) -> None:

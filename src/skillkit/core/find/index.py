@@ -38,13 +38,16 @@ class SkillIndex:
 
     def reachable_name(self, skill: FoundSkill) -> str:
         """The shortest name that means this skill and no other."""
-        if self.winners.get(skill.name) is skill:
-            return skill.name
-        return skill.qualified_name if self.qualified.get(skill.qualified_name) is skill else skill.folder
+        names = (skill.name, skill.qualified_name)
+        return next((name for name in names if self.named(name) is skill), skill.folder)
+
+    def named(self, name: str) -> FoundSkill | None:
+        """A qualified name counts first: no skill takes another's by calling itself `project:deploy`."""
+        return self.qualified.get(name) or self.winners.get(name)
 
     def get(self, name: str) -> FoundSkill:
         """By name, qualified name, the name of its folder, or its folder's path."""
-        skill = self.winners.get(name) or self.qualified.get(name) or self.by_folder(name)
+        skill = self.named(name) or self.by_folder(name)
         if skill is None:
             raise self.missing(name)
         return skill

@@ -11,7 +11,7 @@ from typing import Any
 
 from skillkit.core.exceptions import InvalidFrontmatterError, MissingRequiredFieldError, SkillParsingError
 from skillkit.core.find.roots import Root
-from skillkit.core.models import SKILL_FILE_LIMIT_BYTES, SkillMetadata
+from skillkit.core.models import SKILL_FILE_LIMIT_BYTES, SkillMetadata, open_at_once
 from skillkit.core.values import Diagnostic
 
 TYPE_CHECKING = False
@@ -94,9 +94,7 @@ def head_of(path: str, status: os.stat_result) -> bytes:
         )
     from skillkit.core.frontmatter import is_closed
 
-    # Something else may stand there since stat: a pipe must not make us wait.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    with open(descriptor, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=open_at_once) as file:
         head = file.read(HEAD_BYTES) or b""
         whole_lines = head[: head.rfind(b"\n") + 1]
         if len(head) < HEAD_BYTES or not is_closed(whole_lines):
@@ -143,7 +141,7 @@ def skill_name(frontmatter: Frontmatter, folder: str, notes: list[NoteRow]) -> s
     if not name:
         message = f"It has no name; the folder's is used: {folder!r}."
         notes.append(["warning", "missing-name", message, line, "Add 'name:'."])
-        return folder
+        return text_of(folder) or folder
     if name != folder:
         message = f"The name {name!r} is not the folder's name {folder!r}."
         notes.append(["warning", "name-mismatch", message, line, "Rename one of them."])

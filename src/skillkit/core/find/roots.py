@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,12 +63,17 @@ def roots(
         folders = [base() / relative for relative in defaults]
     except (OSError, RuntimeError):  # the current folder was deleted; the user has no home
         return []
-    return [Root(folder, source) for folder in folders if folder.is_dir()]
+    return [Root(folder, source) for folder in folders if os.path.isdir(folder)]
 
 
 def existing_folder(path: PathLike, setting: str) -> Path:
-    folder = Path(path).expanduser().absolute()
-    if not folder.is_dir():
+    try:
+        folder = Path(path).expanduser().absolute()
+    except (OSError, RuntimeError) as error:  # `~nobody`; the current folder was deleted
+        raise ConfigurationError(f"{setting}: {str(path)!r} cannot be found: {error} Give an absolute path.") from error
+    if ".." in folder.parts:  # a folder's name is shown, and may become a skill's
+        folder = Path(os.path.realpath(folder))
+    if not os.path.isdir(folder):
         raise ConfigurationError(
             f"{setting}: {folder} is not a folder. Create it, correct the path, or leave the setting out."
         )

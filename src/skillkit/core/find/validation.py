@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import SkillKitError, SkillParsingError
 from skillkit.core.find.walk import SKILL_FILE, Walk
-from skillkit.core.frontmatter import Frontmatter, Value, read_frontmatter, text_of
+from skillkit.core.frontmatter import Frontmatter, Value, decoded, read_frontmatter, text_of
 from skillkit.core.models import skill_file_bytes
 from skillkit.core.values import Diagnostic
 
@@ -88,7 +89,7 @@ def name_problems(checked: CheckedFile) -> Iterator[Diagnostic]:
     if not NAME.fullmatch(value):
         message = f"'name' is {value!r}; only a-z, 0-9 and single hyphens between them are allowed."
         yield checked.error("bad-name", message, "name", "Use words joined by hyphens.")
-    folder = checked.path.absolute().parent.name
+    folder = Path(os.path.abspath(checked.path)).parent.name
     if value != folder:
         message = f"'name' is {value!r} but the folder is {folder!r}; they must be equal."
         yield checked.error("name-mismatch", message, "name", "Rename one of them.")
@@ -147,7 +148,7 @@ def vendor_problems(checked: CheckedFile) -> Iterator[Diagnostic]:
 def body_problems(checked: CheckedFile) -> Iterator[Diagnostic]:
     body = checked.frontmatter.body
     lines = body.count("\n") + 1
-    first = checked.raw.decode("utf-8", "replace").count("\n") - body.count("\n") + 1
+    first = decoded(checked.raw)[0].count("\n") - body.count("\n") + 1
     if not body.strip():
         yield checked.warning("empty-body", "There are no instructions.", first, "Say how the skill is used.")
     elif lines > BODY_LINES or len(body) > BODY_CHARACTERS:

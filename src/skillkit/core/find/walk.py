@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from skillkit.core.paths import is_inside
 from skillkit.core.values import Diagnostic
 
 __all__ = ["DEPTH_LIMIT", "FOLDER_LIMIT", "FoundFile", "Walk"]
@@ -32,14 +33,14 @@ class Walk:
 
     def __init__(self, root: str, on_progress: Callable[[int], None] | None = None) -> None:
         self.root = root
+        self.real_root = os.path.realpath(root)
         self.on_progress = on_progress
         self.problems: list[Diagnostic] = []
         self.folders = 0
 
     def files(self) -> Iterator[FoundFile]:
-        real_root = os.path.realpath(self.root)
-        seen = {real_root}
-        pending = deque([(self.root, real_root, 0)])
+        seen = {self.real_root}
+        pending = deque([(self.root, self.real_root, 0)])
         links: deque[tuple[str, int]] = deque()
         while pending or links:
             if pending:
@@ -81,10 +82,10 @@ class Walk:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     name = entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        children.append(name)
-                    elif name == SKILL_FILE or (name[0] in "Ss" and name.upper() == "SKILL.MD"):
+                    if name == SKILL_FILE or (name[0] in "Ss" and name.upper() == "SKILL.MD"):
                         files.append(name)
+                    elif entry.is_dir(follow_symlinks=False):
+                        children.append(name)
                     elif entry.is_symlink():
                         linked.append(name)
         except OSError as error:
@@ -94,7 +95,9 @@ class Walk:
         own = OWN_FOLDERS if files else NOT_ENTERED
         if children:
             children = sorted([name for name in children if name not in own and is_entered(name)])
-        return file_name, children, sorted(filter(is_entered, linked)) if linked else linked
+        if linked:
+            linked = sorted([name for name in linked if name not in own and is_entered(name)])
+        return file_name, children, linked
 
     def link_target(self, folder: str) -> str:
         """The real folder behind a link; empty for a link to a file or to nowhere."""
@@ -104,7 +107,14 @@ class Walk:
             message = f"The link leads nowhere ({error.strerror}):"
             self.problem("broken-link", message, folder, "Remove or correct it.")
             return ""
-        return os.path.realpath(folder) if os.path.isdir(folder) else ""
+        real = os.path.realpath(folder)
+        if not os.path.isdir(real):
+            return ""
+        if real != self.real_root and is_inside(self.real_root, real):
+            message = "The link leads to a folder that holds the searched one:"
+            self.problem("link-upwards", message, folder, "Remove it, or search that folder instead.")
+            return ""
+        return real
 
     def found_file(self, path: str, real_folder: str) -> FoundFile | None:
         try:
@@ -114,7 +124,7 @@ class Walk:
             return None
 
     def problem(self, code: str, message: str, path: str, remedy: str) -> None:
-        severity = "warning" if code == "broken-link" else "error"
+        severity = "warning" if code in ("broken-link", "link-upwards") else "error"
         self.problems.append(Diagnostic(severity, code, f"{message} {path}.", Path(path), remedy=remedy))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import yaml
 
@@ -13,7 +14,10 @@ from skillkit.core.frontmatter.texts import Note, Value
 __all__ = ["BlockReader"]
 
 NODE_LIMIT = 10_000
+CHARACTER_LIMIT = 512 * 1024
 DEPTH_LIMIT = 32
+NOTE_LIMIT = 100
+ENTRY_COST_NODES = 10  # a repaired entry is parsed on its own
 QUOTE_IT = "Put the value in quotes."
 
 
@@ -36,18 +40,38 @@ class TextLoader(Untyped, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # typ
 # What YAML calls printable, and the line break.
 UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 NESTING = re.compile(r"[\[{]|[-?][ \t]|\n +(?=[^ ])")
-HASH_IN_TEXT = re.compile(r"^(description):[ \t]+(?![\"'|>\[{&*!%@`])(.*?[ \t]#(?=\S).*)$", re.MULTILINE)
+# A plain description with its continuation lines; possessive, so that each character is looked at once.
+PLAIN_DESCRIPTION = re.compile(
+    r"^(description:[ \t]*+(?:\n[ \t]++)?+)(?![\"'|>\[{&*!%@`#\n]|-\s)([^\n]++(?:\n[ \t]++[^\n]++)*+)",
+    re.MULTILINE,
+)
+HASH_IN_TEXT = re.compile(r"(?<=\S)[ \t]++#(?=\S)")
+
+
+@dataclass(slots=True)
+class Budget:
+    """What one file may still cost, however its aliases and repairs multiply."""
+
+    nodes: int = NODE_LIMIT
+    characters: int = CHARACTER_LIMIT
+
+    def covers(self, *, nodes: int, characters: int = 0) -> bool:
+        """Takes that much; false when there was not enough left."""
+        self.nodes -= nodes
+        self.characters -= characters
+        return self.nodes >= 0 and self.characters >= 0
 
 
 class BlockReader:
     """Reads one block; oddities are appended to `notes` with their line in the file."""
 
-    def __init__(self, first_line: int, notes: list[Note], depth: int = 0) -> None:
+    def __init__(self, first_line: int, notes: list[Note], depth: int = 0, budget: Budget | None = None) -> None:
         if depth > DEPTH_LIMIT:
             raise too_much(first_line)
         self.first_line = first_line
         self.notes = notes
         self.depth = depth
+        self.budget = budget or Budget()
 
     def read(self, block: str) -> tuple[dict[str, Value], dict[str, int]]:
         """The fields, and the line of each top-level key."""
@@ -58,7 +82,12 @@ class BlockReader:
             return self.repaired(block, error)
 
     def note(self, code: str, message: str, line: int, remedy: str) -> None:
-        self.notes.append(Note(code, message, line, remedy))
+        if len(self.notes) < NOTE_LIMIT:
+            self.notes.append(Note(code, message, line, remedy))
+        elif len(self.notes) == NOTE_LIMIT:
+            self.notes.append(
+                Note("more", "There are more oddities; they are not listed.", line, "Correct these first.")
+            )
 
     def printable(self, block: str) -> str:
         """YAML refuses a whole file for one control character; it is shown as U+FFFD instead."""
@@ -71,13 +100,13 @@ class BlockReader:
 
     def kept_hash(self, block: str) -> str:
         """YAML cuts a plain description at ` #`; `issue #12` is text, so it is quoted before YAML sees it."""
-        found = HASH_IN_TEXT.search(block) if " #" in block else None
-        if found is None:
+        found = PLAIN_DESCRIPTION.search(block) if "#" in block else None
+        if found is None or HASH_IN_TEXT.search(found[2]) is None:
             return block
         line = self.first_line + block.count("\n", 0, found.start())
         message = "The description contains ' #', which starts a comment in YAML; read as text."
         self.note("hash-in-text", message, line, QUOTE_IT)
-        return f"{block[: found.start()]}{found[1]}: {quoted(found[2].strip())}{block[found.end() :]}"
+        return f"{block[: found.start(2)]}{quoted(found[2].strip())}{block[found.end() :]}"
 
     def mapping(self, block: str) -> tuple[dict[str, Value], dict[str, int]]:
         """The block as YAML says it, every scalar as text."""
@@ -112,6 +141,8 @@ class BlockReader:
         notes_before = len(self.notes)
         for key, offset, entry in entries(block):
             line = self.first_line + offset
+            if not self.budget.covers(nodes=ENTRY_COST_NODES):
+                raise too_much(line)
             if key in fields:
                 self.note_duplicate(key, line)
             fields[key], lines[key] = self.entry_value(key, line, entry), line
@@ -125,12 +156,12 @@ class BlockReader:
     def entry_value(self, key: str, line: int, entry: list[str]) -> Value:
         """As YAML, else its indented lines as a block of their own, else as the text that stands there."""
         try:
-            single, _ = BlockReader(line, self.notes).mapping("\n".join(entry))
+            single, _ = BlockReader(line, self.notes, budget=self.budget).mapping("\n".join(entry))
             return single.get(key)
         except (yaml.YAMLError, InvalidFrontmatterError):
             children = child_block(entry)
             if children:
-                nested, _ = BlockReader(line + 1, self.notes, self.depth + 1).read(children)
+                nested, _ = BlockReader(line + 1, self.notes, self.depth + 1, self.budget).read(children)
                 return dict(nested)
             self.note("repaired-value", f"The value of {key!r} is not valid YAML; read as text.", line, QUOTE_IT)
             return as_written(key, entry)
@@ -140,34 +171,49 @@ class BlockReader:
 
 
 class NodeReader:
-    """YAML nodes -> text, lists and dicts; counts what it visits, so that aliases cannot multiply."""
+    """YAML nodes -> text, lists and dicts; pays for what it visits, so that aliases cannot multiply."""
 
     def __init__(self, reader: BlockReader) -> None:
         self.reader = reader
-        self.visited = 0
 
     def value(self, node: yaml.Node, depth: int) -> Value:
-        self.visited += 1
-        if self.visited > NODE_LIMIT or depth > DEPTH_LIMIT:
-            raise too_much(self.reader.first_line + node.start_mark.line)
+        self.pay(node)
+        if depth > DEPTH_LIMIT:
+            raise too_much(self.line_of(node))
         if isinstance(node, yaml.ScalarNode):
             is_null = node.style is None and node.value in ("", "~", "null", "Null", "NULL")
-            return None if is_null else str(node.value)
+            # An escape in a quoted text can name a character that the file itself may not hold.
+            return None if is_null else UNPRINTABLE.sub("\ufffd", node.value)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, depth + 1) for item in node.value]
-        return self.pairs(node, depth)
+        return self.pairs(node, depth) if isinstance(node, yaml.MappingNode) else None
 
-    def pairs(self, node: yaml.Node, depth: int) -> dict[str, Value]:
+    def pairs(self, node: yaml.MappingNode, depth: int) -> dict[str, Value]:
         pairs: dict[str, Value] = {}
         for key, value in node.value:
-            line = self.reader.first_line + key.start_mark.line
+            self.pay(key)
             if not isinstance(key, yaml.ScalarNode):
-                self.reader.note("odd-key", "A key is not plain text; its entry is left out.", line, "Quote it.")
+                self.note_odd_key(key, is_placeholder=bool(node.flow_style))
                 continue
             if key.value in pairs:
-                self.reader.note_duplicate(key.value, line)
+                self.reader.note_duplicate(key.value, self.line_of(key))
             pairs[key.value] = self.value(value, depth + 1)
         return pairs
+
+    def note_odd_key(self, key: yaml.Node, *, is_placeholder: bool) -> None:
+        """`{{name}}` is a map with a map as its key; whoever wrote it meant text."""
+        if is_placeholder:
+            raise yaml.MarkedYAMLError(problem="a key is not text", problem_mark=key.start_mark)
+        message = "A key is not plain text; its entry is left out."
+        self.reader.note("odd-key", message, self.line_of(key), "Quote it.")
+
+    def pay(self, node: yaml.Node) -> None:
+        length = len(node.value) if isinstance(node, yaml.ScalarNode) else 0
+        if not self.reader.budget.covers(nodes=1, characters=length):
+            raise too_much(self.line_of(node))
+
+    def line_of(self, node: yaml.Node) -> int:
+        return self.reader.first_line + int(node.start_mark.line)
 
 
 def single_node(block: str) -> yaml.Node | None:

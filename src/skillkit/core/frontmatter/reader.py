@@ -50,7 +50,7 @@ def decoded(raw: bytes) -> tuple[str, list[Note]]:
         text = raw.decode("utf-16", errors="replace")
         notes.append(Note("encoding", "The file is UTF-16.", 1, "Save it as UTF-8."))
     else:
-        text = raw.decode("utf-8-sig", errors="replace")
+        text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
         if "\ufffd" in text and b"\xef\xbf\xbd" not in raw:
             line = text.count("\n", 0, text.index("\ufffd")) + 1
             notes.append(Note("encoding", "The file has bytes that are not UTF-8.", line, "Save it as UTF-8."))

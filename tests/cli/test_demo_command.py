@@ -1,0 +1,24 @@
+"""`skillkit demo` tells its story without a person, a terminal or a trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_demo_succeeds_from_any_folder_and_leaves_nothing(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "skillkit", "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    for shown in ("$ skillkit list", "$ skillkit show csv-report", "6 checked, 0 errors"):
+        assert shown in ended.stdout
+    assert list(tmp_path.iterdir()) == []

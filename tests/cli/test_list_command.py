@@ -1,0 +1,139 @@
+"""`skillkit list`, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+COMMAND = [sys.executable, "-m", "skillkit"]
+
+
+def skillkit(*words: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, words)], capture_output=True, text=True, check=False, env={**os.environ, **(env or {})}
+    )
+
+
+def write_skill(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def two_skills(tmp_path: Path) -> Path:
+    write_skill(tmp_path / "alpha", "---\nname: alpha\ndescription: First thing.\n---\nDo it.\n")
+    write_skill(tmp_path / "beta", "---\nname: beta\ndescription: Second thing.\n---\nDo it.\n")
+    return tmp_path
+
+
+def test_the_table_names_each_skill_and_counts_them(two_skills: Path) -> None:
+    ended = skillkit("list", "--skills", two_skills)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "  SKILL  FROM  DESCRIPTION",
+        "  alpha  path  First thing.",
+        "  beta   path  Second thing.",
+        "",
+        "2 skills",
+    ]
+
+
+def test_json_is_one_object_with_its_schema_version_first(two_skills: Path) -> None:
+    ended = skillkit("list", "--skills", two_skills, "--json")
+    structure = json.loads(ended.stdout)
+    assert next(iter(structure)) == "schema_version"
+    assert [skill["name"] for skill in structure["skills"]] == ["alpha", "beta"]
+    assert structure["diagnostics"] == []
+
+
+def test_a_skipped_skill_is_counted_and_explained_on_request(two_skills: Path) -> None:
+    bad = write_skill(two_skills / "bad", "no frontmatter here\n")
+    ended = skillkit("list", "--skills", two_skills)
+    assert ended.returncode == 0
+    assert "2 skills" in ended.stdout
+    assert ended.stderr == "1 skipped; '--problems' says why.\n"
+    explained = skillkit("list", "--skills", two_skills, "--problems")
+    assert explained.stderr.startswith(f"{bad / 'SKILL.md'}:1: error: There is no frontmatter.")
+
+
+def test_without_skills_it_says_where_it_looked(tmp_path: Path) -> None:
+    ended = skillkit("list", "--skills", tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, f"No skills found. Looked in: {tmp_path}\n")
+
+
+def test_a_folder_that_does_not_exist_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    ended = skillkit("list", "--skills", tmp_path / "nowhere")
+    assert ended.returncode == 125
+    assert "is not a folder. Create it, correct the path, or leave the setting out." in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_error_is_json_when_json_was_asked_for(tmp_path: Path) -> None:
+    ended = skillkit("list", "--skills", tmp_path / "nowhere", "--json")
+    assert json.loads(ended.stdout)["error"]["type"] == "ConfigurationError"
+
+
+def test_control_characters_in_a_description_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    write_skill(tmp_path / "evil", '---\nname: evil\ndescription: "red \\e[31m and \\u202ehidden"\n---\n')
+    ended = skillkit("list", "--skills", tmp_path)
+    assert "\x1b" not in ended.stdout
+    assert "\u202e" not in ended.stdout
+    assert "red \\x1b[31m and \\u202ehidden" in ended.stdout
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
+    ended = skillkit("lst")
+    assert ended.returncode == 2
+    assert "Did you mean 'list'?" in ended.stderr
+
+
+def test_a_reader_that_stops_early_is_no_error(two_skills: Path) -> None:
+    """As in `skillkit list | head -1`."""
+    process = subprocess.Popen(
+        [*COMMAND, "list", "--skills", two_skills], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    process.wait()
+
+
+@pytest.mark.parametrize("words", [(), ("list",), ("show",), ("validate",), ("demo",)])
+def test_every_command_explains_itself(words: tuple[str, ...]) -> None:
+    ended = skillkit(*words, "--help")
+    assert ended.returncode == 0
+    assert "Usage: skillkit" in ended.stdout
+
+
+def test_completion_offers_the_names_of_skills(two_skills: Path) -> None:
+    words = f"skillkit show --skills {two_skills} "
+    ended = subprocess.run(
+        COMMAND,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "_SKILLKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "4"},
+    )
+    assert ended.stdout.splitlines() == ["plain,alpha", "plain,beta"]
+
+
+def test_a_long_walk_shows_a_bar_on_a_terminal_and_removes_it(tmp_path: Path) -> None:
+    for number in range(2_600):
+        (tmp_path / f"folder{number}").mkdir()
+    write_skill(tmp_path / "only", "---\nname: only\ndescription: The one.\n---\n")
+    child = pexpect.spawn(
+        sys.executable, ["-m", "skillkit", "list", "--skills", str(tmp_path)], encoding="utf-8", timeout=60
+    )
+    seen = child.read()
+    child.close()
+    assert "Looking for skills" in seen
+    assert "1 skill" in seen
