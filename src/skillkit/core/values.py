@@ -25,7 +25,7 @@ class Diagnostic:
         """`file:line: severity: message. remedy` on one line."""
         place = f"{self.path}:{self.line}" if self.line else str(self.path)
         remedy = f" {self.remedy}" if self.remedy else ""
-        return f"{place}: {self.severity}: {self.message}{remedy}"
+        return f"{place}: {self.severity}: {self.message}{remedy}".replace("\n", "\\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class TextLoader(Untyped, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # typ
 
 # What YAML calls printable, and the line break.
 UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Only YAML ends a line there; editors, and so the people who wrote the file, do not.
+OTHER_LINE_ENDS = str.maketrans("\x85\u2028\u2029", "   ")
 NESTING = re.compile(r"[\[{]|[-?][ \t]|\n +(?=[^ ])")
 # A plain description with its continuation lines; possessive, so that each character is looked at once.
 PLAIN_DESCRIPTION = re.compile(
@@ -91,6 +93,8 @@ class BlockReader:
 
     def printable(self, block: str) -> str:
         """YAML refuses a whole file for one control character; it is shown as U+FFFD instead."""
+        if not block.isascii():
+            block = block.translate(OTHER_LINE_ENDS)
         bad = UNPRINTABLE.search(block)
         if bad is None:
             return block
@@ -181,7 +185,7 @@ class NodeReader:
         if depth > DEPTH_LIMIT:
             raise too_much(self.line_of(node))
         if isinstance(node, yaml.ScalarNode):
-            is_null = node.style is None and node.value in ("", "~", "null", "Null", "NULL")
+            is_null = not node.style and node.value in ("", "~", "null", "Null", "NULL")
             # An escape in a quoted text can name a character that the file itself may not hold.
             return None if is_null else UNPRINTABLE.sub("\ufffd", node.value)
         if isinstance(node, yaml.SequenceNode):
