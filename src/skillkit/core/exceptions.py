@@ -14,9 +14,24 @@ SkillKitError (alias SkillsUseError)
 │   ├── ManifestNotFoundError
 │   ├── ManifestParseError
 │   └── ManifestValidationError
-└── SkillSecurityError
-    ├── PathSecurityError(requested_path, base_directory)
-    └── SizeLimitExceededError(size, limit)
+├── StateUnavailableError
+├── SkillSecurityError
+│   ├── PathSecurityError(requested_path, base_directory)
+│   ├── SizeLimitExceededError(size, limit)
+│   └── ToolRestrictionError(skill_name, allowed_tools)
+└── ScriptError
+    ├── ScriptNotFoundError(skill_name, script_name, available)
+    ├── ScriptPermissionError
+    ├── InterpreterNotFoundError(interpreter)
+    ├── InterpreterNotAllowedError(interpreter, allowed)
+    ├── ArgumentSerializationError
+    ├── ArgumentSizeError(size, limit)
+    ├── ScriptRefusedError(reasons)
+    │   ├── ApprovalDeclinedError
+    │   ├── ApprovalUnavailableError
+    │   └── ContentChangedError
+    ├── SandboxUnavailableError(missing, remedy)
+    └── AuditUnavailableError(result)
 """
 
 from __future__ import annotations
@@ -27,9 +42,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "ApprovalDeclinedError",
+    "ApprovalUnavailableError",
     "ArgumentProcessingError",
+    "ArgumentSerializationError",
+    "ArgumentSizeError",
+    "AuditUnavailableError",
     "ConfigurationError",
+    "ContentChangedError",
     "ContentLoadError",
+    "InterpreterNotAllowedError",
+    "InterpreterNotFoundError",
     "InvalidFrontmatterError",
     "InvalidYAMLError",
     "ManifestNotFoundError",
@@ -38,6 +61,11 @@ __all__ = [
     "MissingRequiredFieldError",
     "PathSecurityError",
     "PluginError",
+    "SandboxUnavailableError",
+    "ScriptError",
+    "ScriptNotFoundError",
+    "ScriptPermissionError",
+    "ScriptRefusedError",
     "SizeLimitExceededError",
     "SkillInvocationError",
     "SkillKitError",
@@ -45,6 +73,8 @@ __all__ = [
     "SkillParsingError",
     "SkillSecurityError",
     "SkillsUseError",
+    "StateUnavailableError",
+    "ToolRestrictionError",
 ]
 
 
@@ -170,3 +200,103 @@ class SizeLimitExceededError(SkillSecurityError):
         super().__init__(message)
         self.size = size
         self.limit = limit
+
+
+class StateUnavailableError(SkillKitError):
+    """The world's state file cannot be opened, read or written."""
+
+
+class ToolRestrictionError(SkillSecurityError):
+    """The skill's `allowed-tools` do not include the tool that runs scripts."""
+
+    def __init__(self, message: str, *, skill_name: str = "", allowed_tools: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.skill_name = skill_name
+        self.allowed_tools = tuple(allowed_tools)
+
+
+class ScriptError(SkillKitError):
+    """A script cannot or may not be run."""
+
+
+class ScriptNotFoundError(ScriptError):
+    """No script fits the name, or several do; the message lists them."""
+
+    def __init__(
+        self, message: str, *, skill_name: str = "", script_name: str = "", available: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.skill_name = skill_name
+        self.script_name = script_name
+        self.available = tuple(available)
+
+
+class ScriptPermissionError(ScriptError):
+    """The script's file is of a kind that is never run: setuid, setgid, not a regular file."""
+
+
+class InterpreterNotFoundError(ScriptError):
+    """The program that runs the script is not on PATH."""
+
+    def __init__(self, message: str, *, interpreter: str = "") -> None:
+        super().__init__(message)
+        self.interpreter = interpreter
+
+
+class InterpreterNotAllowedError(ScriptError):
+    """Policy does not list the program that runs the script."""
+
+    def __init__(self, message: str, *, interpreter: str = "", allowed: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.interpreter = interpreter
+        self.allowed = tuple(allowed)
+
+
+class ArgumentSerializationError(ScriptError):
+    """The arguments cannot be written as JSON or passed as words."""
+
+
+class ArgumentSizeError(ScriptError):
+    """The arguments are larger than a run takes."""
+
+    def __init__(self, message: str, *, size: int = 0, limit: int = 0) -> None:
+        super().__init__(message)
+        self.size = size
+        self.limit = limit
+
+
+class ScriptRefusedError(ScriptError):
+    """Policy says no."""
+
+    def __init__(self, message: str, *, reasons: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons)
+
+
+class ApprovalDeclinedError(ScriptRefusedError):
+    """A person was asked and said no."""
+
+
+class ApprovalUnavailableError(ScriptRefusedError):
+    """A person had to be asked and could not be."""
+
+
+class ContentChangedError(ScriptRefusedError):
+    """The skill is not what it was when the run was prepared."""
+
+
+class SandboxUnavailableError(ScriptError):
+    """A limit was asked for that this machine cannot enforce."""
+
+    def __init__(self, message: str, *, missing: Iterable[str] = (), remedy: str = "") -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
+        self.remedy = remedy
+
+
+class AuditUnavailableError(ScriptError):
+    """A run cannot be recorded; without its `started` record it does not start."""
+
+    def __init__(self, message: str, *, result: object | None = None) -> None:
+        super().__init__(message)
+        self.result = result

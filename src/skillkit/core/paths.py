@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import PathSecurityError
 
-__all__ = ["FilePathResolver", "is_inside"]
+__all__ = ["FilePathResolver", "is_inside", "violation"]
 
 SECURITY_LOGGER = "skillkit.security"
 

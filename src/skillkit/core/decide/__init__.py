@@ -1,0 +1,8 @@
+"""May it run? Rules that each give a decision and a reason; the strictest wins."""
+
+from __future__ import annotations
+
+from skillkit.core.decide.approval import OPTIONS, approval_request
+from skillkit.core.decide.rules import Ruling, Verdict, decide
+
+__all__ = ["OPTIONS", "Ruling", "Verdict", "approval_request", "decide"]

@@ -1,0 +1,35 @@
+"""A command that needs a person's word -> the question, always with the same three options."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+from skillkit.core.runs import Option, OptionRequest, ScriptCommand
+
+__all__ = ["OPTIONS", "approval_request"]
+
+OPTIONS = (
+    Option("yes_once", "Yes once"),
+    Option("yes_in_session", "Yes in this session"),
+    Option("no", "No"),
+)
+
+
+def approval_request(command: ScriptCommand, reasons: tuple[str, ...]) -> OptionRequest:
+    """Deterministic: the same call gives the same id, and an answer is valid for that id only."""
+    return OptionRequest(
+        id=request_id(command),
+        title=f"Run {command.script_name} of the skill {command.skill_name}?",
+        message=" ".join(reasons),
+        options=OPTIONS,
+        context={"digest": command.digest, "script": command.script_name, "arguments": list(command.script_arguments)},
+        session_id=command.session_id,
+    )
+
+
+def request_id(command: ScriptCommand) -> str:
+    """Of session, digest, script and arguments; written as JSON, so that no two calls give the same text."""
+    parts = [command.session_id, command.digest, command.script_name, command.argv, command.cwd]
+    summary = sha256(json.dumps([*parts, sha256(command.stdin).hexdigest()]).encode("ascii"))
+    return summary.hexdigest()

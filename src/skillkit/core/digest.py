@@ -1,0 +1,163 @@
+"""A skill's folder -> the digest of everything in it, and a read-only copy of exactly that."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from skillkit.core.exceptions import ContentChangedError, ContentLoadError
+
+__all__ = ["LEFT_OUT", "Manifest", "manifest_of", "snapshot_of"]
+
+LEFT_OUT = ".git"
+CHUNK_BYTES = 1 << 20
+# A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
+SETTLED_NANOSECONDS = 2_000_000_000
+KEPT_HASHES = 50_000
+
+FileKey = tuple[int, int, int, int, int]
+
+_hashes: dict[str, tuple[FileKey, str]] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Every file by relative path with what it holds, in order, and the digest of that list."""
+
+    digest: str
+    entries: tuple[tuple[str, str], ...]
+
+
+def manifest_of(base_directory: Path) -> Manifest:
+    """Links enter as their text, folders only through what they hold; `.git` is left out."""
+    entries = sorted(entries_below(os.fspath(base_directory), ""))
+    summary = sha256()
+    for relative, content in entries:
+        # Neither a name nor a link's text can hold a NUL, so no two skills give the same list.
+        summary.update(os.fsencode(relative) + b"\0" + os.fsencode(content) + b"\0")
+    return Manifest(summary.hexdigest(), tuple(entries))
+
+
+def entries_below(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
+    pending = [(folder, prefix)]
+    while pending:
+        path, inside = pending.pop()
+        try:
+            with os.scandir(path) as listing:
+                found = list(listing)
+            for entry in found:
+                relative = f"{inside}{entry.name}"
+                if entry.is_symlink():
+                    yield relative, f"link {os.readlink(entry.path)}"
+                elif entry.is_dir(follow_symlinks=False):
+                    if entry.name != LEFT_OUT:
+                        pending.append((entry.path, f"{relative}/"))
+                else:
+                    yield relative, content_of(entry.path)
+        except OSError as error:
+            raise ContentLoadError(
+                f"{error.filename or path} cannot be read: {error.strerror}. "
+                "A skill runs only when all of it can be checked."
+            ) from error
+
+
+def content_of(path: str) -> str:
+    """`sha256 ...` of a regular file; what is no regular file or unreadable is said to be so."""
+    try:
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode):
+            return "special"
+        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        known = _hashes.get(path)
+        if known is not None and known[0] == key:
+            return known[1]
+        content = f"sha256 {file_hash(path)}"
+    except PermissionError:
+        # Nobody who runs as this user can read it either, so it cannot take part in a run.
+        return "unreadable"
+    except FileNotFoundError:
+        return "vanished"
+    if time.time_ns() - status.st_ctime_ns > SETTLED_NANOSECONDS:
+        keep_hash(path, key, content)
+    return content
+
+
+def keep_hash(path: str, key: FileKey, content: str) -> None:
+    with _lock:
+        if len(_hashes) >= KEPT_HASHES:
+            _hashes.clear()
+        _hashes[path] = (key, content)
+
+
+def file_hash(path: str) -> str:
+    digest = sha256()
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb", buffering=0) as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def snapshot_of(base_directory: Path, manifest: Manifest, folder: Path) -> Path:
+    """A read-only copy below `folder`, named by digest; ContentChangedError when the skill differs from it."""
+    target = folder / manifest.digest
+    if target.is_dir():
+        return target
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
+    try:
+        for relative, content in manifest.entries:
+            copy_entry(base_directory / relative, work / relative, content)
+        if manifest_of(work).digest != manifest.digest:
+            raise changed(base_directory)
+        make_read_only(work)
+        with contextlib.suppress(OSError):  # another process was first; its copy is the same
+            os.rename(work, target)
+    finally:
+        remove_copy(work)
+    return target
+
+
+def copy_entry(source: Path, target: Path, content: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if content.startswith("link "):
+            os.symlink(os.readlink(source), target)
+        elif content.startswith("sha256 "):
+            shutil.copy2(source, target, follow_symlinks=False)
+    except OSError as error:
+        raise changed(source) from error
+
+
+def changed(place: Path) -> ContentChangedError:
+    reason = f"{place} changed while it was being copied"
+    return ContentChangedError(f"{reason}. Run it again.", reasons=[reason])
+
+
+def make_read_only(folder: Path) -> None:
+    for path, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            file = os.path.join(path, name)
+            if not os.path.islink(file):
+                os.chmod(file, 0o444 | (os.stat(file).st_mode & 0o111))
+        if path != str(folder):
+            os.chmod(path, 0o555)  # noqa: S103 - walls show it to other users of a namespace
+    # The top stays writable for its owner: a folder that may not change may not be renamed either.
+    os.chmod(folder, 0o755)  # noqa: S103 - as above
+
+
+def remove_copy(folder: Path) -> None:
+    if folder.exists():
+        for path, _, _ in os.walk(folder):
+            os.chmod(path, 0o700)
+        shutil.rmtree(folder, ignore_errors=True)

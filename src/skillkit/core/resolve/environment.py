@@ -1,0 +1,73 @@
+"""Policy and the caller's environment -> the script's environment, built name by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from skillkit._version import __version__
+from skillkit.core.paths import is_inside
+from skillkit.core.policy import ScriptPolicy
+
+__all__ = ["is_never_passed", "script_environment", "search_path"]
+
+PASSED = ("LANG", "TZ", "HOME", "TMPDIR")
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
+NEVER_PASSED = frozenset(
+    "PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_OPTIONS BASH_ENV ENV PERL5OPT PERL5LIB RUBYOPT RUBYLIB "
+    "SSH_AUTH_SOCK XDG_RUNTIME_DIR DOCKER_HOST".split()
+)
+FIXED = {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def script_environment(
+    policy: ScriptPolicy,
+    own: Mapping[str, str],
+    *,
+    skill_name: str,
+    skill_version: str | None,
+    base_directory: Path,
+    workspace: Path | None,
+) -> dict[str, str]:
+    """An allow-list, what policy passes by name, and what the script should know of its skill."""
+    built = {name: own[name] for name in PASSED if name in own}
+    built |= {name: value for name, value in own.items() if name.startswith("LC_")}
+    named = own if policy.inherit_environment else policy.pass_environment
+    built |= {name: own[name] for name in named if name in own and not is_never_passed(name)}
+    built["PATH"] = search_path(own, base_directory, workspace)
+    built |= FIXED
+    built |= {
+        "SKILL_NAME": skill_name,
+        "SKILL_BASE_DIR": str(base_directory),
+        "SKILL_DIR": str(base_directory),
+        "CLAUDE_SKILL_DIR": str(base_directory),
+        "SKILL_VERSION": skill_version or "0.0.0",
+        "SKILLKIT_VERSION": __version__,
+    }
+    if workspace is not None:
+        built |= {"SKILL_WORKSPACE": str(workspace), "CLAUDE_PROJECT_DIR": str(workspace)}
+    return {name: value for name, value in built.items() if "\0" not in value}
+
+
+def is_never_passed(name: str) -> bool:
+    """Names through which a value takes over the program that is started, or opens a door of the user's."""
+    return name in NEVER_PASSED or name.startswith(NEVER_PASSED_PREFIXES)
+
+
+def search_path(own: Mapping[str, str], base_directory: Path, workspace: Path | None) -> str:
+    """Absolute folders only, none of them inside the skill or the workspace."""
+    return outside_folders(own.get("PATH") or DEFAULT_PATH, base_directory, workspace) or DEFAULT_PATH
+
+
+@lru_cache(maxsize=256)
+def outside_folders(path: str, base_directory: Path, workspace: Path | None) -> str:
+    """Looked at once: following the links of a long PATH takes as long as starting a small script."""
+    closed = [os.path.realpath(folder) for folder in (base_directory, workspace) if folder is not None]
+    return os.pathsep.join(
+        folder
+        for folder in path.split(os.pathsep)
+        if os.path.isabs(folder) and not any(is_inside(os.path.realpath(folder), each) for each in closed)
+    )

@@ -1,0 +1,175 @@
+"""What passes through a run, from the command to the result: frozen values that check themselves when made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+
+from skillkit.core.exceptions import SkillKitError
+
+__all__ = [
+    "TIMEOUT_EXIT_CODE",
+    "Artifact",
+    "Decision",
+    "Isolation",
+    "Option",
+    "OptionRequest",
+    "PreparedRun",
+    "ProcessExit",
+    "ScriptCommand",
+    "ScriptExecutionResult",
+]
+
+TIMEOUT_EXIT_CODE = 124
+
+
+class Decision(IntEnum):
+    """Ordered so that the strictest of several decisions is their maximum."""
+
+    ALLOW = 0
+    ASK = 1
+    DENY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCommand:
+    """One script, ready to start: nothing here needs looking up again."""
+
+    skill_name: str
+    digest: str
+    """Of the whole skill as it was when the command was made."""
+    base_directory: Path
+    script_path: Path
+    """Absolute and resolved, inside the skill."""
+    script_name: str
+    """Relative to the skill."""
+    interpreter: str
+    """The name policies know it by."""
+    allowed_tools: tuple[str, ...]
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str] = field(hash=False)
+    stdin: bytes = field(repr=False)
+    timeout: float
+    output_limit: int
+    arguments: object = field(hash=False, repr=False)
+    script_arguments: tuple[str, ...]
+    session_id: str | None
+    workspace: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExit:
+    """What a process did, as bytes and numbers; nothing is judged yet."""
+
+    status: int
+    """An exit code, or minus the number of the signal that ended it."""
+    stdout: bytes
+    stderr: bytes
+    stdout_bytes: int
+    stderr_bytes: int
+    duration_ms: float
+    timed_out: bool
+    cancelled: bool
+    leftovers_killed: int
+    kill: str
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What was really in force around a run, layer by layer."""
+
+    tier: str = "none"
+    files: str = "none"
+    network: str = "none"
+    processes: str = "session"
+    kill: str = "best-effort"
+    limits: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that a script left in its work folder."""
+
+    path: Path
+    size: int
+    relative_path: Path
+    """Below the work folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptExecutionResult:
+    """How a run ended. A script cannot forge `timed_out`, `cancelled` or `signal`: only the runner sets them."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    execution_time_ms: float
+    script_path: Path
+    signal: str | None = None
+    signal_number: int | None = None
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    timed_out: bool = False
+    cancelled: bool = False
+    isolation: Isolation = Isolation()
+    artifacts: tuple[Artifact, ...] = ()
+    hint: str = ""
+
+    def __post_init__(self) -> None:
+        if self.signal is not None and (self.exit_code >= 0 or self.signal_number != -self.exit_code):
+            raise ValueError(
+                f"Signal {self.signal} ({self.signal_number}) does not match exit code {self.exit_code}: "
+                "a signal's exit code is minus its number."
+            )
+        if self.timed_out and self.exit_code != TIMEOUT_EXIT_CODE:
+            raise ValueError(f"A run that timed out has exit code {TIMEOUT_EXIT_CODE}, not {self.exit_code}.")
+
+    @property
+    def success(self) -> bool:
+        return self.exit_code == 0
+
+    @property
+    def timeout(self) -> bool:
+        return self.timed_out
+
+    @property
+    def signaled(self) -> bool:
+        return self.signal is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to answer a request."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRequest:
+    """A question to a person, answered by the id of one option."""
+
+    id: str
+    title: str
+    message: str
+    options: tuple[Option, ...]
+    context: Mapping[str, object] = field(default_factory=dict, hash=False)
+    session_id: str | None = None
+    created_at: float = 0.0
+    expires_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """What was decided about a command; with ASK, the question that is open."""
+
+    command: ScriptCommand
+    decision: Decision
+    reasons: tuple[str, ...]
+    request: OptionRequest | None = None
+    error: SkillKitError | None = None
+    """What a refusal raises."""
