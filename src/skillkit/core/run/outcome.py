@@ -1,0 +1,120 @@
+"""What a process did -> the result a caller sees, with one sentence of help where the cause is known."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+
+from skillkit.core.runs import (
+    TIMEOUT_EXIT_CODE,
+    Artifact,
+    Isolation,
+    ProcessExit,
+    ScriptCommand,
+    ScriptExecutionResult,
+)
+
+__all__ = ["TRUNCATION_MARK", "outcome"]
+
+TRUNCATION_MARK = "[... output truncated ...]"
+COMMAND_NOT_FOUND = 127
+
+run_log = logging.getLogger("skillkit.run")
+run_log.addHandler(logging.NullHandler())
+
+# What a failing script says when something is missing, and what helps; {0} is what it named.
+KNOWN_CAUSES = (
+    (
+        r"ModuleNotFoundError: No module named '([^']+)'",
+        "The Python module {0!r} is missing; install it for {interpreter}.",
+    ),
+    (r"Error: Cannot find module '([^'./][^']*)'", "The Node module {0!r} is missing; install it beside the skill."),
+    (r"cannot load such file -- (\S+)", "The Ruby library {0!r} is missing; install its gem."),
+    (r"Can't locate (\S+)\.pm in @INC", "The Perl module {0!r} is missing; install it."),
+    (r"line \d+: ([^\s:]+): command not found", "The program {0!r} is missing; install it or put it on PATH."),
+)
+
+
+def outcome(
+    command: ScriptCommand, ended: ProcessExit, isolation: Isolation, artifacts: tuple[Artifact, ...]
+) -> ScriptExecutionResult:
+    """Only the runner says that a run timed out, was cancelled or died of a signal."""
+    exit_code = TIMEOUT_EXIT_CODE if ended.timed_out else ended.status
+    signal_number = -exit_code if exit_code < 0 else None
+    name = signal_name(signal_number) if signal_number else None
+    stdout_truncated = ended.stdout_bytes > len(ended.stdout)
+    stderr_truncated = ended.stderr_bytes > len(ended.stderr)
+    log_outcome(command, ended, name)
+    stderr = text_of(ended.stderr, truncated=stderr_truncated, last_line=last_line(ended, name))
+    return ScriptExecutionResult(
+        stdout=text_of(ended.stdout, truncated=stdout_truncated),
+        stderr=stderr,
+        exit_code=exit_code,
+        execution_time_ms=ended.duration_ms,
+        script_path=command.script_path,
+        signal=name,
+        signal_number=signal_number,
+        stdout_truncated=stdout_truncated,
+        stderr_truncated=stderr_truncated,
+        timed_out=ended.timed_out,
+        cancelled=ended.cancelled,
+        isolation=isolation,
+        artifacts=artifacts,
+        hint=hint_for(command, stderr) if exit_code else "",
+    )
+
+
+def text_of(captured: bytes, *, truncated: bool, last_line: str = "") -> str:
+    """Bytes never raise: what is not UTF-8 becomes U+FFFD, also a character cut in two by the limit."""
+    text = captured.decode("utf-8", "replace")
+    # Lengthened in place: ten megabytes need not be copied for the sake of a line.
+    if truncated:
+        text += f"\n{TRUNCATION_MARK}"
+    if last_line:
+        text += last_line if not text or text.endswith("\n") else f"\n{last_line}"
+    return text
+
+
+def last_line(ended: ProcessExit, name: str | None) -> str:
+    if ended.timed_out:
+        return "Timeout"
+    if ended.cancelled:
+        return "Cancelled"
+    return f"Signal: {name}" if name else ""
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def hint_for(command: ScriptCommand, stderr: str) -> str:
+    tail = stderr[-4000:]
+    for pattern, sentence in KNOWN_CAUSES:
+        if found := re.search(pattern, tail):
+            return sentence.format(found[1], interpreter=command.argv[0])
+    return ""
+
+
+def one_line(text: str) -> str:
+    """A name may hold line breaks, and must not write lines of its own into a log."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def log_outcome(command: ScriptCommand, ended: ProcessExit, name: str | None) -> None:
+    who = {"skill": command.skill_name, "script": command.script_name}
+    place = one_line(f"{command.skill_name}: {command.script_name}")
+    if ended.timed_out:
+        run_log.warning("%s timed out after %g s", place, command.timeout, extra={**who, "timeout": command.timeout})
+    elif name and not ended.cancelled:
+        run_log.error("%s died of %s", place, name, extra={**who, "signal": name})
+    for stream, kept, size in (
+        ("stdout", len(ended.stdout), ended.stdout_bytes),
+        ("stderr", len(ended.stderr), ended.stderr_bytes),
+    ):
+        if size > kept:
+            message = "%s wrote %d bytes to %s; the first %d are kept"
+            run_log.warning(message, place, size, stream, kept, extra={**who, "stream": stream, "size": size})

@@ -1,0 +1,84 @@
+"""Descriptors of one run -> pipes off the standard streams, input fed without blocking, nothing left open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+if sys.platform == "linux":
+    import fcntl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Descriptors", "Feed"]
+
+
+class Descriptors:
+    """What one run has open; closed at the end, whatever happens."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close(*self._open)
+
+    def kept(self, fd: int, *, least: int = 3) -> int:
+        """`fd`, moved to `least` or above: in a program without standard streams, pipes get their numbers."""
+        self._open.add(fd)
+        if fd >= least:
+            return fd
+        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least)
+        self._open.add(moved)
+        self.close(fd)
+        return moved
+
+    def pipe(self) -> tuple[int, int]:
+        ends = os.pipe()
+        self._open.update(ends)
+        return self.kept(ends[0]), self.kept(ends[1])
+
+    def close(self, *fds: int) -> None:
+        """Close those of `fds` that are open."""
+        for fd in self._open.intersection(fds):
+            self._open.remove(fd)
+            os.close(fd)
+
+
+class Feed:
+    """Input on its way into a non-blocking pipe; a reader that closed early simply gets no more."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, content: bytes) -> None:
+        self._rest = memoryview(content)
+
+    def write(self, fd: int) -> bool:
+        """Give what fits; false when everything was given or nobody reads any more."""
+        try:
+            size = _write_unsignalled(fd, self._rest)
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            return False
+        self._rest = self._rest[size:]
+        return bool(self._rest)
+
+
+def _write_unsignalled(fd: int, content: memoryview) -> int:
+    """`os.write`, but a closed pipe raises even where SIGPIPE would end the calling program."""
+    if signal.getsignal(signal.SIGPIPE) is not signal.SIG_DFL:
+        return os.write(fd, content)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    try:
+        return os.write(fd, content)
+    except BrokenPipeError:
+        signal.sigtimedwait({signal.SIGPIPE}, 0)
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,302 @@
+"""A command -> what its process did: its status, the first bytes of its output, and nothing left running.
+
+This is the one file that starts processes.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import select
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from skillkit.core.run import portable
+from skillkit.core.run.capture import READ_SIZE, Capture
+from skillkit.core.run.kernel import UNKNOWN_STATUS, pidfds_work, taken_status
+from skillkit.core.run.pipes import Descriptors, Feed
+from skillkit.core.run.survivors import (
+    MARKER_NAME,
+    Survivors,
+    Tree,
+    end_survivors,
+    enlist,
+    kill_group,
+    release,
+    starting,
+)
+from skillkit.core.runs import ProcessExit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Self
+
+__all__ = ["ProcessRequest", "run_process"]
+
+CANCEL_LOOK_SECONDS = 0.02
+LINGER_SECONDS = 0.1  # for `> >(tee log)`: the script is over, its helper still writes the last lines
+DRAIN_SECONDS = 0.25  # for pipes that somebody out of reach keeps open
+DEATH_SECONDS = 2.0  # for a killed process that the kernel cannot end yet
+KILLED_STATUS = -9  # by SIGKILL, a name that Windows does not have
+LIVENESS_FD = 200  # or above: clear of the numbers that scripts use by hand, and below bash's 255 as a rule
+NOBODY = Survivors(killed=0, complete=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRequest:
+    """What the runner needs of a command: nothing is inherited, nothing is looked up."""
+
+    argv: tuple[str, ...]  # argv[0] is absolute
+    cwd: str
+    environment: Mapping[str, str]
+    stdin: bytes  # b"" is an empty input, never the caller's
+    timeout: float  # seconds
+    output_limit: int = 10_000_000  # bytes kept of each stream
+    pass_fds: tuple[int, ...] = ()
+
+
+class _Ending(enum.Enum):
+    EXITED = enum.auto()
+    TIMED_OUT = enum.auto()
+    CANCELLED = enum.auto()
+
+
+def run_process(
+    request: ProcessRequest,
+    *,
+    cancel: threading.Event | None = None,
+    on_output: Callable[[str, bytes], None] | None = None,
+    wakeup_fd: int | None = None,
+) -> ProcessExit:
+    """Run a command to its end, its timeout or its cancellation, and leave nothing of it behind.
+
+    `on_output` gets "stdout" or "stderr" and the bytes that are kept, as they come; what it raises kills the
+    run and comes out here. `wakeup_fd` cancels as soon as it is readable; `cancel` is looked at every 20 ms.
+    A command cancelled beforehand does not start. A command that cannot start raises OSError.
+    """
+    captures = tuple(Capture(name, request.output_limit, on_output) for name in ("stdout", "stderr"))
+    if cancel is not None and cancel.is_set():
+        return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
+    if not pidfds_work():
+        return _run_portably(request, captures, cancel)
+    with Descriptors() as held:
+        run = _Run(request, captures, held)
+        deadline = run.tree.started + request.timeout
+        try:
+            with _Watchdog(run.tree, deadline, is_awake=on_output is not None) as watchdog:
+                ending = run.attend(deadline, cancel, wakeup_fd)
+            ending = _Ending.TIMED_OUT if watchdog.has_bitten else ending
+            duration = time.monotonic() - run.tree.started
+            survivors = run.settle(ending)
+        finally:
+            run.abandon()
+    return _exit(captures, run.status, duration, ending, survivors)
+
+
+def _exit(
+    captures: tuple[Capture, ...], status: int, duration: float, ending: _Ending, survivors: Survivors
+) -> ProcessExit:
+    stdout, stderr = captures
+    return ProcessExit(
+        status=status,
+        stdout=stdout.kept(),
+        stderr=stderr.kept(),
+        stdout_bytes=stdout.count,
+        stderr_bytes=stderr.count,
+        duration_ms=duration * 1000,
+        timed_out=ending is _Ending.TIMED_OUT,
+        cancelled=ending is _Ending.CANCELLED,
+        leftovers_killed=survivors.killed,
+        kill="best-effort" if survivors.complete else "incomplete",
+    )
+
+
+def _started(
+    request: ProcessRequest, marker: str, streams: tuple[int, int, int], pass_fds: tuple[int, ...] = ()
+) -> subprocess.Popen[bytes]:
+    """The process, in a session of its own.
+
+    No `preexec_fn`, `user` or `group`: each loses vfork, and a start then costs by the size of the caller.
+    """
+    # A run inside a run carries both marks, so that the outer one finds it too.
+    outer = os.environ.get(MARKER_NAME)
+    mark = f"{outer}.{marker}" if outer else marker
+    return subprocess.Popen(  # noqa: S603 - no shell, and every part of the request was decided before
+        request.argv,
+        bufsize=0,
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        cwd=request.cwd,
+        env={**request.environment, MARKER_NAME: mark},
+        start_new_session=True,
+        pass_fds=(*request.pass_fds, *pass_fds),
+    )
+
+
+class _Watchdog:
+    """A second thread that kills at the deadline while the first is held up in the caller's `on_output`."""
+
+    def __init__(self, tree: Tree, deadline: float, *, is_awake: bool) -> None:
+        self._tree = tree
+        self._timer = threading.Timer(deadline - time.monotonic(), self._bite) if is_awake else None
+        self.has_bitten = False
+
+    def __enter__(self) -> Self:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            # The pid may be reaped, and mean somebody else, only after this thread is through with it.
+            self._timer.join()
+
+    def _bite(self) -> None:
+        self.has_bitten = True
+        kill_group(self._tree)
+
+
+class _Run:
+    """A started process and the pipes that tie it to us."""
+
+    def __init__(self, request: ProcessRequest, captures: tuple[Capture, ...], held: Descriptors) -> None:
+        self.status = UNKNOWN_STATUS
+        self._held = held
+        self._pidfd = -1
+        self._has_exited = self._was_woken = self._is_reaped = False
+        stdin, self._feed_fd = held.pipe() if request.stdin else (subprocess.DEVNULL, -1)
+        self._feed = Feed(request.stdin)
+        stdout, stdout_end = held.pipe()
+        stderr, stderr_end = held.pipe()
+        liveness, liveness_end = held.pipe()
+        with suppress(OSError):  # where so many descriptors are not allowed, a low number does
+            liveness_end = held.kept(liveness_end, least=LIVENESS_FD)
+        marker = os.urandom(16).hex()
+        with starting():
+            started = time.monotonic()
+            self._popen = _started(request, marker, (stdin, stdout_end, stderr_end), (liveness_end,))
+            self.tree = Tree(self._popen.pid, marker.encode(), (liveness, stdout, stderr), started)
+            enlist(self._popen.pid)
+        held.close(stdin, stdout_end, stderr_end, liveness_end)
+        self._captures = dict(zip((stdout, stderr), captures, strict=True))
+        self._buffer = memoryview(bytearray(READ_SIZE))
+        self._poller = select.poll()
+        try:
+            self._watch()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _watch(self) -> None:
+        for fd in self._captures:
+            self._poller.register(fd, select.POLLIN)
+        try:
+            self._pidfd = self._held.kept(os.pidfd_open(self._popen.pid))
+        except ProcessLookupError:  # over, and reaped by the kernel or another thread
+            self._has_exited = True
+        else:
+            self._poller.register(self._pidfd, select.POLLIN)
+        if self._feed_fd >= 0:
+            os.set_blocking(self._feed_fd, False)
+            self._poller.register(self._feed_fd, select.POLLOUT)
+            self._write()
+
+    def attend(self, deadline: float, cancel: threading.Event | None, wakeup_fd: int | None) -> _Ending:
+        """Feed, read and wait until the process ends or has to."""
+        if wakeup_fd is not None:
+            self._poller.register(wakeup_fd, select.POLLIN)
+        while not self._has_exited:
+            wait = deadline - time.monotonic()
+            if wait <= 0:
+                return _Ending.TIMED_OUT
+            if self._was_woken or (cancel is not None and cancel.is_set()):
+                return _Ending.CANCELLED
+            self._turn(wait if cancel is None else min(wait, CANCEL_LOOK_SECONDS))
+        return _Ending.EXITED
+
+    def settle(self, ending: _Ending) -> Survivors:
+        """End what is left of the tree, read what is left in the pipes, take the status."""
+        if ending is _Ending.EXITED:
+            self._pump(LINGER_SECONDS)
+        else:
+            kill_group(self.tree)
+            self._pump(DEATH_SECONDS, until_exit=True)
+        survivors = end_survivors(self.tree, group_was_killed=ending is not _Ending.EXITED)
+        self._pump(DRAIN_SECONDS)
+        self._reap()
+        return survivors
+
+    def abandon(self) -> None:
+        """Kill and reap, unless everything was settled."""
+        if self._is_reaped:
+            return
+        kill_group(self.tree)
+        end_survivors(self.tree, group_was_killed=True)
+        if self._pidfd >= 0:
+            self._captures.clear()
+            self._poller = select.poll()
+            self._poller.register(self._pidfd, select.POLLIN)
+            self._pump(DEATH_SECONDS, until_exit=True)
+        self._reap()
+
+    def _pump(self, seconds: float, *, until_exit: bool = False) -> None:
+        """Read on for at most `seconds`, until all output has ended or the process has."""
+        until = time.monotonic() + seconds
+        while not self._has_exited if until_exit else self._captures:
+            wait = until - time.monotonic()
+            if wait <= 0:
+                return
+            self._turn(wait)
+
+    def _turn(self, seconds: float) -> None:
+        """Wait for one thing to happen, and move what can be moved."""
+        for fd, events in self._poller.poll(seconds * 1000):
+            if fd in self._captures:
+                # A hang-up without data is the end: no need to read once more to be told so.
+                if not events & select.POLLIN or not self._captures[fd].read(fd, self._buffer):
+                    self._poller.unregister(fd)
+                    del self._captures[fd]
+            elif fd == self._feed_fd:
+                self._write()
+            else:
+                self._has_exited = self._has_exited or fd == self._pidfd
+                self._was_woken = self._was_woken or fd != self._pidfd
+                self._poller.unregister(fd)
+
+    def _write(self) -> None:
+        if not self._feed.write(self._feed_fd):
+            self._poller.unregister(self._feed_fd)
+            self._held.close(self._feed_fd)
+            self._feed_fd = -1
+
+    def _reap(self) -> None:
+        release(self.tree.pid)
+        self._is_reaped = True
+        try:
+            has_no_end_yet = self._pidfd >= 0 and not self._has_exited
+            pid, status = os.waitpid(self.tree.pid, os.WNOHANG if has_no_end_yet else 0)
+        except ChildProcessError:
+            self.status = taken_status(self._pidfd)
+        else:
+            # Where the kernel cannot end it yet, SIGKILL is what it will have died of.
+            self.status = os.waitstatus_to_exitcode(status) if pid else KILLED_STATUS
+        self._popen.returncode = self.status
+
+
+def _run_portably(
+    request: ProcessRequest, captures: tuple[Capture, ...], cancel: threading.Event | None
+) -> ProcessExit:
+    started = time.monotonic()
+    pipe = subprocess.PIPE
+    streams = (pipe if request.stdin else subprocess.DEVNULL, pipe, pipe)
+    popen = _started(request, os.urandom(16).hex(), streams)
+    why = portable.attend(popen, captures, request.stdin, started + request.timeout, cancel)
+    duration = time.monotonic() - started
+    return _exit(captures, popen.returncode, duration, _Ending[why], Survivors(killed=0, complete=True))

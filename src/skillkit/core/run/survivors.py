@@ -1,0 +1,287 @@
+"""What marks a run's processes -> those of them that are still alive, killed and counted (Linux)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from skillkit.core.run.kernel import (
+    SHORTAGES,
+    all_pids,
+    environment_of,
+    has_hung_up,
+    holds_inherited_end,
+    is_over,
+    is_unreaped,
+    last_pid,
+    parent_of,
+    proc_shows_our_pids,
+    seconds_to_start_over,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["MARKER_NAME", "Survivors", "Tree", "end_survivors", "enlist", "kill_group", "release", "starting"]
+
+MARKER_NAME = "SKILLKIT_RUN"
+GIVE_UP_SECONDS = 2.0
+EXEC_GLIMPSE_SECONDS = 0.0003  # how long to look away from a process that is in the middle of exec
+LOOKS = 4  # in a row with nobody of ours but some already gone, who may have left a successor
+STORM_LOOKS = 10  # the same once one of ours was found
+HELD_SECONDS = 0.1  # how long a pipe may stay open, at least, with nobody found who holds it
+HELD_LOOKS = 5  # and how many looks there must have been
+PROBE_LIMIT = 1_024  # pids; asking for more one by one costs more than listing /proc
+PIDFD_LIMIT = 64  # descriptors held at a time to see the killed die
+CENSUS_LIMIT = 4_096  # pids
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """How the descendants of one main process are told from everybody else's."""
+
+    pid: int  # of the main process: leader of its session and, until the hunt is over, not reaped
+    marker: bytes  # stands in the environment of every descendant that did not clear it
+    pipes: tuple[int, ...]  # our read ends; when all have hung up, no descendant holds a write end
+    started: float  # time.monotonic() before the main process was made
+
+
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """What a hunt came to; incomplete when somebody out of reach still holds a pipe, or time ran out."""
+
+    killed: int
+    complete: bool
+
+
+class _Census:
+    """What the runs of this program found out about pids, so that hundreds at a time look at each once."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._lock = threading.Lock()
+        self._start_lock = threading.Lock()
+        self._mains: set[int] = set()
+        self._seen: dict[int, tuple[float, bytes]] = {}
+
+    def starting(self) -> threading.Lock:
+        """Held from before a main process is made until it is enlisted.
+
+        Otherwise, of hundreds of threads, many wait for their turn to enlist while the others wonder whose
+        their processes are. A start is one at a time anyway: the interpreter stands still for it.
+        """
+        return self._start_lock
+
+    def enlist(self, pid: int) -> None:
+        """Main processes are strangers to every other run."""
+        with self._lock:
+            self._mains.add(pid)
+
+    def release(self, pid: int) -> None:
+        with self._lock:
+            self._mains.discard(pid)
+            self._seen[pid] = (time.monotonic(), b"")
+            if len(self._seen) > CENSUS_LIMIT:
+                self._seen.clear()
+
+    def note(self, pid: int, session: int, environment: bytes) -> None:
+        """`pid` lives and has this environment; in a main's session it stays of interest without any."""
+        mark = environment.partition(MARKER_NAME.encode())[2].partition(b"\0")[0]
+        with self._lock:
+            if session not in self._mains:
+                self._seen[pid] = (time.monotonic(), mark)
+
+    def suspects(self, tree: Tree, pids: Iterable[int]) -> list[int]:
+        """Those of `pids` that may belong to `tree`, oldest first.
+
+        What was seen before it started does not count: the number may have changed hands.
+        """
+        seen, unseen = self._seen, (0.0, b"")
+        with self._lock:
+            candidates = set(pids) - self._mains
+            return sorted(
+                pid
+                for pid in candidates
+                if (entry := seen.get(pid, unseen))[0] < tree.started or tree.marker in entry[1]
+            )
+
+
+_census = _Census()
+enlist = _census.enlist
+release = _census.release
+starting = _census.starting
+if hasattr(os, "register_at_fork"):
+    # A fork copies the lock in whatever state it is, and children that are not the copy's own.
+    os.register_at_fork(after_in_child=_census.forget)
+
+
+def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
+    """Kill every descendant that the marks of `tree` reach, and see it die; a killed group is not counted."""
+    hunt = _Hunt(tree, uncounted_group=tree.pid if group_was_killed else -1)
+    if not hunt.suspects and has_hung_up(*tree.pipes):
+        return Survivors(killed=0, complete=True)
+    if not proc_shows_our_pids():
+        kill_group(tree)
+        return Survivors(killed=0, complete=False)
+    try:
+        complete = hunt.finish()
+        return Survivors(killed=hunt.killed, complete=complete)
+    finally:
+        hunt.close()
+
+
+def kill_group(tree: Tree) -> None:
+    """Kill the main process and all that stayed in its group, in one step that no fork slips through."""
+    with suppress(ProcessLookupError, PermissionError):
+        if is_unreaped(tree.pid):
+            os.killpg(tree.pid, signal.SIGKILL)
+
+
+class _Hunt:
+    """One pursuit: every suspect once, then the tip of the pids for as long as it brings up ours.
+
+    The order is oldest first. A pid is given out before its process can be seen; but once its parent was
+    killed, or found gone, the process is visible or will never be.
+    """
+
+    def __init__(self, tree: Tree, *, uncounted_group: int) -> None:
+        self.killed = 0
+        self._struck = 0
+        self._tree = tree
+        self._uncounted_group = uncounted_group
+        self._is_late = False
+        self._dying: list[int] = []
+        is_short = time.monotonic() - tree.started < seconds_to_start_over()
+        self._tip = tree.pid if is_short else 0
+        self.suspects = self._newcomers()
+
+    def finish(self) -> bool:
+        """Whether nobody is left, as far as pids, marker and pipes can tell."""
+        self._session = self._tree.pid if is_unreaped(self._tree.pid) else -1
+        self._give_up = time.monotonic() + GIVE_UP_SECONDS
+        self._follow()
+        looks, held_until = 0, time.monotonic() + HELD_SECONDS
+        while not has_hung_up(*self._tree.pipes):
+            struck = self._struck
+            if looks > 0:  # first give way to children of other runs: until they exec, they hold copies
+                self._strike_holders()
+            self.suspects = self._newcomers()
+            self._follow()
+            looks, now = looks + 1, time.monotonic()
+            if self._struck > struck:
+                looks, held_until = 0, now + HELD_SECONDS
+            elif self._is_late or (now > held_until and looks > HELD_LOOKS):
+                return False
+            time.sleep(0.001)
+        return not self._is_late
+
+    def close(self) -> None:
+        for pidfd in self._dying:
+            os.close(pidfd)
+
+    def _newcomers(self) -> list[int]:
+        """Pids made since the last call, as far as they may be ours; all there are when they started over."""
+        since, self._tip = self._tip, last_pid()
+        self._has_doubts = False
+        if self._tip == since:
+            return []
+        if 0 < since < self._tip <= since + PROBE_LIMIT:
+            return _census.suspects(self._tree, range(since + 1, self._tip + 1))
+        self._has_doubts = True  # a list of the living does not show who is gone
+        if 0 < since < self._tip:
+            return _census.suspects(self._tree, (pid for pid in all_pids() if pid > since))
+        return sorted(all_pids())
+
+    def _follow(self) -> None:
+        """Strike all suspects, then those that came meanwhile, until there can be no more.
+
+        With nobody of ours, and a stranger behind every pid, there is nobody who could have made more.
+        """
+        looks = 0
+        while self.suspects and looks < (STORM_LOOKS if self._struck else LOOKS):
+            struck = self._struck
+            unsure = [pid for pid in self.suspects if self._strike(pid) is None]
+            if self._struck > struck:
+                kill_group(self._tree)
+                looks = 0
+            elif unsure:
+                time.sleep(EXEC_GLIMPSE_SECONDS)
+            elif self._has_doubts:
+                looks += 1
+            else:
+                break
+            self.suspects = unsure + self._newcomers()
+            self._is_late = time.monotonic() > self._give_up
+            if self._is_late:
+                break
+        for pidfd in self._dying:
+            is_over(pidfd, within=max(0.0, self._give_up - time.monotonic()))
+
+    def _strike(self, pid: int) -> bool | None:
+        """Kill `pid` if it is ours: whether it was; None when that cannot be told yet."""
+        if pid in (self._tree.pid, os.getpid()):
+            return False
+        try:
+            session = os.getsid(pid)
+            # Opened before looking: should the number change hands meanwhile, nobody else gets the signal.
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._has_doubts = True
+            return False
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                return None
+            _census.note(pid, 0, b"")  # the number of a thread, whose process has its own
+            return False
+        ours = self._is_ours(pid, session, pidfd)
+        if ours:
+            self._kill(pid, pidfd)
+        else:
+            os.close(pidfd)
+        return ours
+
+    def _is_ours(self, pid: int, session: int, pidfd: int) -> bool | None:
+        if is_over(pidfd):
+            if parent_of(pid) == os.getpid():  # a main process, or nobody's of any run
+                _census.note(pid, 0, b"")
+            else:
+                self._has_doubts = True
+            return False
+        if session == self._session:
+            return True
+        # Session 0 is a kernel thread's, or one outside this PID namespace.
+        environment = environment_of(pid) if session else b""
+        if environment is None:
+            return None
+        _census.note(pid, session, environment)
+        return self._tree.marker in environment
+
+    def _strike_holders(self) -> None:
+        """Kill those that cleared their environment but are given away by a pipe of ours."""
+        for pid in all_pids() - {self._tree.pid, os.getpid()}:
+            try:
+                pidfd = os.pidfd_open(pid)
+            except OSError:
+                continue
+            if holds_inherited_end(pid, self._tree.pipes) and not is_over(pidfd):
+                self._kill(pid, pidfd)
+            else:
+                os.close(pidfd)
+
+    def _kill(self, pid: int, pidfd: int) -> None:
+        """Send SIGKILL and keep the pidfd, to see it die."""
+        with suppress(OSError):
+            is_counted = os.getpgid(pid) != self._uncounted_group
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            self.killed += is_counted
+        self._struck += 1
+        self._dying.append(pidfd)
+        if len(self._dying) > PIDFD_LIMIT:
+            os.close(self._dying.pop(0))
