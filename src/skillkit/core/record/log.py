@@ -1,0 +1,44 @@
+"""A record -> one line for Python's logging, at the level its outcome deserves."""
+
+from __future__ import annotations
+
+import logging
+
+from skillkit.core.record.chain import export_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.record.chain import Record
+
+__all__ = ["LOGGER_NAME", "level_of", "mirror"]
+
+LOGGER_NAME = "skillkit.audit"
+
+_logger = logging.getLogger(LOGGER_NAME)
+# Without a handler of its own Python would print warnings of a program that set up no logging to its stderr.
+_logger.addHandler(logging.NullHandler())
+
+
+def level_of(record: Record) -> int:
+    """INFO for what went well, WARNING for what was stopped or failed, ERROR for crashes and our failures."""
+    fields = record.fields
+    if record.kind == "refused" or fields.get("timed_out"):
+        return logging.WARNING
+    if fields.get("signal") or fields.get("error"):
+        return logging.ERROR
+    return logging.WARNING if fields.get("exit_code") else logging.INFO
+
+
+def mirror(record: Record) -> None:
+    """Write the record to the logger `skillkit.audit`; handlers find it as a mapping in `skillkit`."""
+    level = level_of(record)
+    if not _logger.isEnabledFor(level):
+        return
+    fields = {
+        "seq": record.seq,
+        "timestamp": record.timestamp,
+        "kind": record.kind,
+        **record.fields,
+        "hash": record.hash,
+    }
+    _logger.log(level, "%s", export_line(record), extra={"skillkit": fields})
