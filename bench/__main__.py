@@ -9,10 +9,10 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import reading
+from bench import reading, running
 from bench.runner import Row
 
-PARTS = {"Finding and reading": reading.rows}
+PARTS = {"Finding and reading": reading.rows, "Running": running.rows}
 HEADER = ("what", "measured", "must", "goal", "meets", "detail")
 
 

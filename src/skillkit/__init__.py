@@ -8,9 +8,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.detect import ScriptDetector
     from skillkit.core.exceptions import (
+        ApprovalDeclinedError,
+        ApprovalUnavailableError,
         ArgumentProcessingError,
+        ArgumentSerializationError,
+        ArgumentSizeError,
+        AuditUnavailableError,
         ConfigurationError,
+        ContentChangedError,
         ContentLoadError,
+        InterpreterNotAllowedError,
+        InterpreterNotFoundError,
         InvalidFrontmatterError,
         InvalidYAMLError,
         ManifestNotFoundError,
@@ -19,6 +27,11 @@ if TYPE_CHECKING:
         MissingRequiredFieldError,
         PathSecurityError,
         PluginError,
+        SandboxUnavailableError,
+        ScriptError,
+        ScriptNotFoundError,
+        ScriptPermissionError,
+        ScriptRefusedError,
         SizeLimitExceededError,
         SkillInvocationError,
         SkillKitError,
@@ -26,28 +39,61 @@ if TYPE_CHECKING:
         SkillParsingError,
         SkillSecurityError,
         SkillsUseError,
+        StateUnavailableError,
+        ToolRestrictionError,
     )
+    from skillkit.core.executor import ScriptExecutor
     from skillkit.core.manager import SkillManager
     from skillkit.core.models import Skill, SkillMetadata
     from skillkit.core.paths import FilePathResolver
+    from skillkit.core.policy import (
+        GUARDED,
+        LOCKED,
+        STANDARD,
+        TRUSTED,
+        Limits,
+        ScriptPolicy,
+    )
+    from skillkit.core.runs import ScriptExecutionResult
     from skillkit.core.values import Diagnostic, ScriptMetadata
 
 __all__ = [
+    "GUARDED",
+    "LOCKED",
+    "STANDARD",
+    "TRUSTED",
+    "ApprovalDeclinedError",
+    "ApprovalUnavailableError",
     "ArgumentProcessingError",
+    "ArgumentSerializationError",
+    "ArgumentSizeError",
+    "AuditUnavailableError",
     "ConfigurationError",
+    "ContentChangedError",
     "ContentLoadError",
     "Diagnostic",
     "FilePathResolver",
+    "InterpreterNotAllowedError",
+    "InterpreterNotFoundError",
     "InvalidFrontmatterError",
     "InvalidYAMLError",
+    "Limits",
     "ManifestNotFoundError",
     "ManifestParseError",
     "ManifestValidationError",
     "MissingRequiredFieldError",
     "PathSecurityError",
     "PluginError",
+    "SandboxUnavailableError",
     "ScriptDetector",
+    "ScriptError",
+    "ScriptExecutionResult",
+    "ScriptExecutor",
     "ScriptMetadata",
+    "ScriptNotFoundError",
+    "ScriptPermissionError",
+    "ScriptPolicy",
+    "ScriptRefusedError",
     "SizeLimitExceededError",
     "Skill",
     "SkillInvocationError",
@@ -58,17 +104,27 @@ __all__ = [
     "SkillParsingError",
     "SkillSecurityError",
     "SkillsUseError",
+    "StateUnavailableError",
+    "ToolRestrictionError",
     "__version__",
 ]
 
 _HOMES = {
     "Diagnostic": "values",
     "FilePathResolver": "paths",
+    "GUARDED": "policy",
+    "LOCKED": "policy",
+    "Limits": "policy",
+    "STANDARD": "policy",
     "ScriptDetector": "detect",
+    "ScriptExecutionResult": "runs",
+    "ScriptExecutor": "executor",
     "ScriptMetadata": "values",
+    "ScriptPolicy": "policy",
     "Skill": "models",
     "SkillManager": "manager",
     "SkillMetadata": "models",
+    "TRUSTED": "policy",
 }
 
 

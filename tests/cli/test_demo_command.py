@@ -18,7 +18,8 @@ def test_the_demo_succeeds_from_any_folder_and_leaves_nothing(tmp_path: Path) ->
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
     )
-    assert (ended.returncode, ended.stderr) == (0, "")
-    for shown in ("$ skillkit list", "$ skillkit show csv-report", "6 checked, 0 errors"):
+    refusal = "skillkit: Tool 'Bash' not allowed for skill 'house-style'. Allowed tools: Read\n"
+    assert (ended.returncode, ended.stderr) == (0, refusal)
+    for shown in ("$ skillkit list", "$ skillkit show csv-report", "6 checked, 0 errors", "# CSV report", "Intact:"):
         assert shown in ended.stdout
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +15,8 @@ from skillkit.core.exceptions import ConfigurationError
 
 __all__ = ["demo_command"]
 
+REFUSED = 126
+
 
 @click.command("demo")
 def demo_command() -> None:
@@ -20,18 +24,42 @@ def demo_command() -> None:
     examples = str(example_skills())
     with TemporaryDirectory(prefix="skillkit-demo-") as state:
         there = ["--skills", examples, "--state-dir", state]
-        show_step("What is installed here?", ["list"], there)
-        show_step("What does one of them offer?", ["show", "csv-report"], there)
-        show_step("Do they keep to the open standard?", ["validate"], [examples])
+        show_step("What is installed here?", ["list", *there])
+        show_step("What does one of them offer?", ["show", "csv-report", *there])
+        show_step("Do they keep to the open standard?", ["validate", examples])
+        show_step("Run a Python script.", ["run", "csv-report", "report", *there, "--", "--sample"])
+        show_step("Run a shell script.", ["run", "log-digest", "digest.sh", *there, "--", "--sample"], needs="bash")
+        show_step("Run a JavaScript one.", ["run", "log-digest", "jsonl.mjs", *there, "--", "--sample"], needs="node")
+        show_step(
+            "A skill that lists only the tool Read may not run scripts.",
+            ["run", "house-style", "check_words", *there],
+            expected=REFUSED,
+        )
+        show_step("Everything is on record.", ["audit", "tail", "--state-dir", state])
+        show_step("And the record is intact.", ["audit", "verify", "--state-dir", state])
 
 
-def show_step(question: str, words: list[str], where: list[str]) -> None:
+def show_step(question: str, words: list[str], *, needs: str = "", expected: int = 0) -> None:
     """The command as a person would type it, and what it really prints."""
     click.secho(f"\n# {question}", fg="cyan")
-    click.secho(f"$ skillkit {' '.join(words)}", bold=True)
-    code = exit_code_of([*words, *where])
-    if code:
-        raise click.exceptions.Exit(code)
+    if needs and shutil.which(needs) is None:
+        click.echo(f"(left out: {needs} is not installed)")
+        return
+    click.secho(f"$ skillkit {typed(words)}", bold=True)
+    code = exit_code_of(words)
+    if code != expected:
+        raise click.exceptions.Exit(code or 1)
+
+
+def typed(words: list[str]) -> str:
+    """Without the options that only keep the demo to itself."""
+    shown, skip = list[str](), False
+    for word in words:
+        if skip or word in ("--skills", "--state-dir"):
+            skip = not skip
+        else:
+            shown.append(word if not Path(word).is_absolute() else "skills/")
+    return shlex.join(shown)
 
 
 def example_skills() -> Path:

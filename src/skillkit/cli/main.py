@@ -9,18 +9,32 @@ from importlib import import_module
 import click
 
 from skillkit._version import __version__
-from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
+from skillkit.core.exceptions import (
+    InterpreterNotAllowedError,
+    ScriptNotFoundError,
+    ScriptRefusedError,
+    SkillKitError,
+    SkillNotFoundError,
+    SkillSecurityError,
+)
 
 __all__ = ["cli", "main"]
 
 OWN_FAILURE = 125
+REFUSED = 126
 NOT_FOUND = 127
+EXIT_CODES: tuple[tuple[tuple[type[SkillKitError], ...], int], ...] = (
+    ((SkillNotFoundError, ScriptNotFoundError), NOT_FOUND),
+    ((ScriptRefusedError, SkillSecurityError, InterpreterNotAllowedError), REFUSED),
+)
 INTERRUPTED = 130
 
 COMMANDS = {
     "list": "listing:list_command",
     "show": "show:show_command",
     "validate": "validate:validate_command",
+    "run": "run:run_command",
+    "audit": "audit:audit",
     "demo": "demo:demo_command",
 }
 
@@ -85,7 +99,7 @@ def exit_code_of(words: list[str]) -> int:
         return error.exit_code
     except SkillKitError as error:
         show_error(error, as_json="--json" in words)
-        return NOT_FOUND if isinstance(error, SkillNotFoundError) else OWN_FAILURE
+        return next((code for kinds, code in EXIT_CODES if isinstance(error, kinds)), OWN_FAILURE)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:

@@ -11,6 +11,7 @@ import click
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
+from skillkit.core.policy import ScriptPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +50,13 @@ def roots_options(function: Decorated) -> Decorated:
 
 
 def manager_for(
-    skills: tuple[Path, ...] = (), plugins: tuple[Path, ...] = (), state_dir: Path | None = None
+    skills: tuple[Path, ...] = (),
+    plugins: tuple[Path, ...] = (),
+    state_dir: Path | None = None,
+    policy: ScriptPolicy | None = None,
 ) -> SkillManager:
     only_given = "" if skills else None
-    return SkillManager(only_given, only_given, plugins, skills, state_dir=state_dir)
+    return SkillManager(only_given, only_given, plugins, skills, state_dir=state_dir, policy=policy)
 
 
 class SkillName(click.ParamType[str]):

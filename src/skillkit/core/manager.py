@@ -1,4 +1,4 @@
-"""SkillManager: what Python users hold. It finds skills, reads them and hands them out."""
+"""SkillManager: what Python users hold. It finds skills, reads them, and runs their scripts."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.exceptions import SkillNotFoundError
 from skillkit.core.find.discovery import discover
 from skillkit.core.find.index import SkillIndex
 from skillkit.core.find.plugins import plugin_roots
-from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, project_roots
+from skillkit.core.find.roots import PathLike, Root, agent_roots, existing_folder, path_roots, project_roots
 from skillkit.core.models import Skill, SkillMetadata
+from skillkit.core.policy import STANDARD, ScriptPolicy, require_timeout
 from skillkit.core.state import state_folder
 from skillkit.core.values import Diagnostic, ScriptMetadata
 
-__all__ = ["SkillManager"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.executor import Flow, OnOutput
+    from skillkit.core.resolve import CallArguments
+    from skillkit.core.runs import ScriptExecutionResult
 
-TIMEOUT_RANGE_SECONDS = (1, 600)
+__all__ = ["SkillManager"]
 
 
 class SkillManager:
@@ -31,13 +36,18 @@ class SkillManager:
         anthropic_config_dir: PathLike | None = None,
         plugin_dirs: Sequence[PathLike] | None = None,
         additional_search_paths: Sequence[PathLike] | None = None,
-        default_script_timeout: float = 30,
+        default_script_timeout: float | None = None,
         *,
+        policy: ScriptPolicy | None = None,
         session_id: str | None = None,
         workspace: PathLike | None = None,
         state_dir: PathLike | None = None,
     ) -> None:
-        require_timeout(default_script_timeout)
+        self.policy = STANDARD if policy is None else policy
+        self.default_script_timeout = self.policy.timeout_seconds
+        if default_script_timeout is not None:
+            require_timeout(default_script_timeout)
+            self.default_script_timeout = default_script_timeout
         self._plugin_problems: list[Diagnostic] = []
         self._roots = [
             *project_roots(project_skill_dir),
@@ -45,13 +55,13 @@ class SkillManager:
             *plugin_roots(plugin_dirs, self._plugin_problems),
             *path_roots(additional_search_paths),
         ]
-        self.default_script_timeout = default_script_timeout
         self.session_id = session_id
-        self.workspace = Path(workspace).absolute() if workspace else None
+        self.workspace = existing_folder(workspace, "workspace") if workspace else None
         self.state_dir = state_folder(state_dir)
         self._lock = threading.RLock()
         self._index: SkillIndex | None = None
         self._loaded: dict[Path, Skill] = {}
+        self._flow: Flow | None = None
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -97,6 +107,58 @@ class SkillManager:
         skill = self.load_skill(name)
         return instructions_for(skill, arguments, session_id=self.session_id, workspace=self.workspace)
 
+    def execute_skill_script(
+        self,
+        skill_name: str,
+        script_name: str,
+        arguments: object = None,
+        timeout: float | None = None,
+        *,
+        argv: Sequence[str] = (),
+        stdin: str | bytes | None = None,
+        session_id: str | None = None,
+        workspace: PathLike | None = None,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptExecutionResult:
+        """Runs one script of a skill; its failure is a result, a refusal or an impossible request is an error."""
+        call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        return self._run(skill_name, call, cancel=cancel, on_output=on_output)
+
+    async def aexecute_skill_script(
+        self,
+        skill_name: str,
+        script_name: str,
+        arguments: object = None,
+        timeout: float | None = None,
+        *,
+        argv: Sequence[str] = (),
+        stdin: str | bytes | None = None,
+        session_id: str | None = None,
+        workspace: PathLike | None = None,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptExecutionResult:
+        """As `execute_skill_script`, without blocking the loop; cancelling the task kills the script's tree."""
+        from skillkit.core.waiting import awaited_run
+
+        call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
+
+        def run(wakeup_fd: int) -> ScriptExecutionResult:
+            return self._run(skill_name, call, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
+
+        return await awaited_run(run)
+
+    @property
+    def flow(self) -> Flow:
+        """The one way through for every surface: `prepare` decides, `complete` runs and records."""
+        with self._lock:
+            if self._flow is None:
+                from skillkit.core.executor import Flow
+
+                self._flow = Flow(self.policy, self.state_dir)
+            return self._flow
+
     async def adiscover(self) -> None:
         """As `discover`, without blocking the loop."""
         import asyncio
@@ -110,9 +172,11 @@ class SkillManager:
         return await asyncio.to_thread(self.invoke_skill, name, arguments)
 
     def close(self) -> None:
-        """Forgets what was loaded; the manager may be used again."""
+        """Removes what scripts left in their work folders and lets go of the state; may be used again."""
         with self._lock:
             self._loaded.clear()
+            if self._flow is not None:
+                self._flow.close()
 
     def __enter__(self) -> Self:
         return self
@@ -122,17 +186,41 @@ class SkillManager:
     ) -> None:
         self.close()
 
+    def _run(self, skill_name: str, call: CallArguments, **run: Any) -> ScriptExecutionResult:  # noqa: ANN401 - the flow's
+        """A skill that does not exist is an attempt too, and on record."""
+        try:
+            skill = self.load_skill(skill_name)
+        except SkillNotFoundError as error:
+            self.flow.record_unresolved(error, skill_name, call)
+        return self.flow.execute(skill, call, **run)
+
+    def _call(
+        self,
+        script_name: str,
+        arguments: object,
+        timeout: float | None,
+        argv: Sequence[str],
+        stdin: str | bytes | None,
+        session_id: str | None,
+        workspace: PathLike | None,
+    ) -> CallArguments:
+        from skillkit.core.resolve import CallArguments
+
+        if timeout is not None:
+            require_timeout(timeout)
+        return CallArguments(
+            script_name=script_name,
+            arguments=arguments,
+            argv=argv,
+            stdin=stdin,
+            timeout=self.default_script_timeout if timeout is None else timeout,
+            session_id=session_id or self.session_id,
+            workspace=self.workspace if workspace is None else existing_folder(workspace, "workspace"),
+        )
+
     def _found(self) -> SkillIndex:
         with self._lock:
             if self._index is None:
                 self.discover()
             assert self._index is not None  # noqa: S101 - discover sets it
             return self._index
-
-
-def require_timeout(seconds: object) -> None:
-    lowest, highest = TIMEOUT_RANGE_SECONDS
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds <= highest:
-        raise ConfigurationError(
-            f"A timeout is {lowest} to {highest} seconds; {seconds!r} is not. Choose one in that range."
-        )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from skillkit.core.detect import INTERPRETER_MAP, ScriptDetector
+from skillkit.core.executor import ScriptExecutor
+from skillkit.core.runs import ScriptExecutionResult
 from skillkit.core.values import ScriptMetadata
 
 __all__ = [
@@ -12,6 +14,8 @@ __all__ = [
     "ScriptArguments",
     "ScriptDetector",
     "ScriptEnvironment",
+    "ScriptExecutionResult",
+    "ScriptExecutor",
     "ScriptList",
     "ScriptMetadata",
 ]

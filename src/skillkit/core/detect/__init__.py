@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skillkit.core.detect.descriptions import DESCRIPTION_LIMIT, description_of
-from skillkit.core.detect.detector import ScriptDetector
+from skillkit.core.detect.detector import ScriptDetector, language_at
 from skillkit.core.detect.languages import (
     INTERPRETER_MAP,
     LANGUAGE_INTERPRETERS,
@@ -18,5 +18,6 @@ __all__ = [
     "ScriptDetector",
     "description_of",
     "interpreters_for",
+    "language_at",
     "language_of",
 ]

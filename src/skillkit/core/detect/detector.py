@@ -12,7 +12,7 @@ from skillkit.core.detect.descriptions import description_of
 from skillkit.core.detect.languages import DATA_EXTENSIONS, language_of
 from skillkit.core.values import ScriptMetadata
 
-__all__ = ["ScriptDetector"]
+__all__ = ["ScriptDetector", "language_at"]
 
 _HEAD_BYTES = 8192
 _SHEBANG_LIMIT = 256  # characters; Linux reads no more
@@ -57,6 +57,14 @@ class ScriptDetector:
             heads = [_head_of(walk.files[relative]) for relative in batch]
             scripts += _scripts_in(batch, heads)
         return scripts
+
+
+def language_at(path: Path) -> str | None:
+    """The language of one file as it is now; `None` when it is no script or cannot be read."""
+    name = path.name
+    if not os.path.isfile(path) or not _is_candidate(name):
+        return None
+    return language_of(_suffix_of(name), _shebang_of(_head_of(os.path.realpath(path))))
 
 
 @dataclass(slots=True)

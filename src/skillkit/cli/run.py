@@ -1,0 +1,166 @@
+"""`skillkit run`: one script of a skill, its output as it comes, its exit code as ours."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, roots_options
+from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
+from skillkit.core.policy import PROFILES
+from skillkit.core.runs import ScriptExecutionResult
+from skillkit.present.result import result_structure, written
+from skillkit.present.terminal import visible
+
+__all__ = ["run_command"]
+
+SIGNAL_BASE = 128
+
+
+@click.command("run")
+@click.argument("skill_name", metavar="SKILL", type=SKILL)
+@click.argument("script_name", metavar="SCRIPT")
+@click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
+@click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
+@click.option("--timeout", type=float, help="Seconds, 1 to 600.")
+@click.option("--policy", type=click.Choice(list(PROFILES)), default="standard", show_default=True)
+@click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Save what the script leaves here.")
+@roots_options
+@json_option
+@click.pass_context
+def run_command(
+    ctx: click.Context,
+    skill_name: str,
+    script_name: str,
+    argv: tuple[str, ...],
+    given: str | None,
+    timeout: float | None,
+    policy: str,
+    keep: Path | None,
+    skills: tuple[Path, ...],
+    plugins: tuple[Path, ...],
+    state_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Run one script of a skill.
+
+    Its output is shown as it comes and its exit code is passed on; 124 means timeout, 126 refused,
+    127 not found, 128+N ended by signal N.
+
+    \b
+    Examples:
+      skillkit run csv-report report -- --sample
+      skillkit run text-stats stats --input '{"text": "Hello there."}'
+      skillkit run csv-report chart --keep ./out -- data.csv price
+    """
+    with ended_by_signals(), manager_for(skills, plugins, state_dir, policy=PROFILES[policy]) as manager:
+        result = manager.execute_skill_script(
+            skill_name,
+            script_name,
+            parsed_input(given),
+            timeout,
+            argv=argv,
+            workspace=current_workspace(),
+            on_output=None if as_json else show_chunk,
+        )
+        kept = save_artifacts(result, keep)
+        if as_json:
+            echo_json(**result_structure(result), kept=[written(path) for path in kept])
+        else:
+            show_end(result, kept)
+    ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
+
+
+def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value
+    """Text, a file, or our own stdin; None leaves the script's stdin empty."""
+    if given is None:
+        return None
+    try:
+        text = given
+        if given == "-":
+            text = sys.stdin.read()
+        elif given.startswith("@"):
+            text = Path(given[1:]).read_text(encoding="utf-8")
+        return json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ArgumentSerializationError(
+            f"--input is not JSON that can be read: {error}. Quote it for your shell."
+        ) from error
+
+
+def current_workspace() -> Path | None:
+    """The current folder, but never the root or the home folder itself."""
+    try:
+        here = Path.cwd()
+        return None if here in (Path("/"), Path.home().resolve()) else here
+    except (OSError, RuntimeError):  # the current folder was deleted; the user has no home
+        return None
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """`kill` and a closed terminal end us as Ctrl-C does: the script's tree goes first."""
+
+    def stop(number: int, _: object) -> None:
+        sys.exit(SIGNAL_BASE + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    is_main = threading.current_thread() is threading.main_thread()  # nobody else may set handlers
+    before = {number: signal.signal(number, stop) for number in numbers if is_main}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def show_chunk(stream: str, data: bytes) -> None:
+    target = sys.stdout if stream == "stdout" else sys.stderr
+    target.buffer.write(data)
+    target.buffer.flush()
+
+
+def save_artifacts(result: ScriptExecutionResult, keep: Path | None) -> list[Path]:
+    """Copies what the script left; a file that is already there is never overwritten."""
+    import shutil
+
+    kept = []
+    for artifact in result.artifacts if keep else ():
+        assert keep is not None  # noqa: S101 - the loop is empty without it
+        target = keep / artifact.relative_path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with artifact.path.open("rb") as source, target.open("xb") as copy:
+                shutil.copyfileobj(source, copy)
+        except OSError as error:
+            raise ConfigurationError(
+                f"--keep: {artifact.relative_path} cannot be saved as {target}: {error.strerror}. Name another folder."
+            ) from error
+        kept.append(target)
+    return kept
+
+
+def show_end(result: ScriptExecutionResult, kept: list[Path]) -> None:
+    """What the script's own output does not say."""
+    remarks = []
+    if result.timed_out:
+        remarks.append(f"timed out after {result.execution_time_ms / 1000:.1f} s")
+    if result.signal and not result.timed_out:
+        remarks.append(f"ended by {result.signal}")
+    if result.stdout_truncated or result.stderr_truncated:
+        remarks.append("output truncated")
+    if result.hint:
+        remarks.append(result.hint)
+    remarks += [f"kept {path}" for path in kept]
+    if result.artifacts and not kept:
+        remarks.append(f"{len(result.artifacts)} file(s) left in the work folder; --keep DIR saves them")
+    for remark in remarks:
+        click.echo(f"skillkit: {visible(remark)}", err=True)

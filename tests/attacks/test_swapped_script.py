@@ -1,0 +1,156 @@
+"""Content that changes after it was decided about: between detection, decision and start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from running import kinds, made_manager, only_record, runnable
+
+from skillkit import ContentChangedError, ScriptNotFoundError, SkillKitError, SkillManager
+from skillkit.core.resolve import CallArguments
+from skillkit.core.runs import PreparedRun
+
+GOOD = "echo good\n"
+EVIL = 'echo evil > "$1"\n'
+
+
+def prepared(manager: SkillManager, tmp_path: Path) -> PreparedRun:
+    return manager.flow.prepare(manager.load_skill("demo"), CallArguments("run", argv=[str(tmp_path / "mark")]))
+
+
+def test_control_a_check_and_a_plain_start_run_what_was_swapped_in(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(GOOD)
+    assert script.read_text() == GOOD, "checked"
+    script.write_text(EVIL)
+    subprocess.run(["bash", script, tmp_path / "mark"], check=True)
+    assert (tmp_path / "mark").exists()
+
+
+def rewrite(base: Path) -> None:
+    (base / "scripts/run.sh").write_text(EVIL)
+
+
+def rename_over(base: Path) -> None:
+    (base.parent / "new").write_text(EVIL)
+    os.replace(base.parent / "new", base / "scripts/run.sh")
+
+
+def same_size_and_time(base: Path) -> None:
+    script = base / "scripts/run.sh"
+    status = script.stat()
+    script.write_text("echo evil\n")
+    os.utime(script, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def change_a_library(base: Path) -> None:
+    (base / "lib.sh").write_text(EVIL)
+
+
+def add_a_file(base: Path) -> None:
+    (base / "scripts/new.sh").write_text("")
+
+
+def remove_a_file(base: Path) -> None:
+    (base / "lib.sh").unlink()
+
+
+def swap_a_folder(base: Path) -> None:
+    (base / "scripts").rename(base.parent / "old")
+    (base / "scripts").mkdir()
+    (base / "scripts/run.sh").write_text(EVIL)
+
+
+def retarget_a_link(base: Path) -> None:
+    (base / "link").unlink()
+    (base / "link").symlink_to("/etc")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rewrite,
+        rename_over,
+        same_size_and_time,
+        change_a_library,
+        add_a_file,
+        remove_a_file,
+        swap_a_folder,
+        retarget_a_link,
+    ],
+)
+def test_a_change_between_decision_and_start_is_refused_and_recorded(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    with made_manager(tmp_path, {"scripts/run.sh": "echo good\n", "lib.sh": ""}) as manager:
+        base = tmp_path / "skills/demo"
+        (base / "link").symlink_to("lib.sh")
+        run = prepared(manager, tmp_path)
+        change(base)
+        with pytest.raises(ContentChangedError, match="changed after it was decided") as caught:
+            manager.flow.complete(run)
+        assert caught.value.reasons == ("'demo' changed after it was decided that it may run",)
+    assert not (tmp_path / "mark").exists()
+    assert kinds(tmp_path) == ["refused"]
+    assert only_record(tmp_path, "refused")["error"] == "ContentChangedError"
+
+
+def test_a_script_deleted_between_decision_and_start_is_not_found(tmp_path: Path) -> None:
+    with runnable(tmp_path, GOOD) as manager:
+        run = prepared(manager, tmp_path)
+        (tmp_path / "skills/demo/scripts/run.sh").unlink()
+        with pytest.raises(ScriptNotFoundError, match="not there any more"):
+            manager.flow.complete(run)
+    assert kinds(tmp_path) == ["refused"]
+
+
+def test_a_change_of_git_metadata_is_no_change_of_the_skill(tmp_path: Path) -> None:
+    with made_manager(tmp_path, {"scripts/run.sh": GOOD, ".git/HEAD": "a"}) as manager:
+        run = prepared(manager, tmp_path)
+        (tmp_path / "skills/demo/.git/HEAD").write_text("b")
+        assert manager.flow.complete(run).stdout == "good\n"
+
+
+def test_what_was_decided_can_be_completed_when_nothing_changed(tmp_path: Path) -> None:
+    with runnable(tmp_path, GOOD) as manager:
+        assert manager.flow.complete(prepared(manager, tmp_path)).stdout == "good\n"
+
+
+def test_a_swapper_at_full_speed_never_gets_a_half_checked_error_through(tmp_path: Path) -> None:
+    """Every run is a result or a typed error, whatever happens on disk meanwhile."""
+    stop = threading.Event()
+    script = tmp_path / "skills/demo/scripts/run.sh"
+
+    def swap() -> None:
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            other = tmp_path / "other"
+            if turn % 3:
+                other.write_text(f"echo {turn}\n")
+            else:
+                other.symlink_to(tmp_path)
+            os.replace(other, script)
+
+    with runnable(tmp_path, GOOD) as manager:
+        thread = threading.Thread(target=swap)
+        thread.start()
+        outcomes = []
+        try:
+            for _ in range(60):
+                try:
+                    outcomes.append(manager.execute_skill_script("demo", "run").exit_code)
+                except SkillKitError as error:
+                    outcomes.append(type(error).__name__)
+        finally:
+            stop.set()
+            thread.join()
+    assert len(outcomes) == 60
+    found = kinds(tmp_path)
+    assert found.count("started") == found.count("finished")
+    assert found.count("started") + found.count("refused") == 60

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from skill_folders import skill_folder
+
+from skillkit import (
+    ArgumentSerializationError,
+    ConfigurationError,
+    ScriptNotFoundError,
+    ScriptPolicy,
+    Skill,
+    SkillMetadata,
+)
+from skillkit.core.digest import manifest_of
+from skillkit.core.resolve import CallArguments, resolve_command
+from skillkit.core.resolve.command import refuse_batch_metacharacters
+from skillkit.core.resolve.interpreters import Interpreter
+
+POLICY = ScriptPolicy(allow_scripts=True)
+
+
+def never(argv: Sequence[str], path: str) -> str:
+    raise AssertionError(f"{argv} was run with {path}")
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Skill:
+    base = skill_folder(tmp_path, "demo", files={"scripts/run.sh": "echo ran\n"})
+    return Skill(SkillMetadata("demo", "Demo.", base / "SKILL.md", allowed_tools=("Bash",), version="1.0"))
+
+
+def test_a_command_holds_everything_that_is_needed_to_start(skill: Skill, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/bash").symlink_to("/bin/true")
+    call = CallArguments("run", {"a": 1}, ["-x"], None, 5, 100, "session", None)
+    own = {"PATH": str(tmp_path / "bin"), "SECRET": "x"}
+    command = resolve_command(skill, call, POLICY, own, never)
+    base = Path(os.path.realpath(tmp_path)) / "demo"
+    assert (command.skill_name, command.script_name, command.interpreter) == ("demo", "scripts/run.sh", "bash")
+    assert (command.base_directory, command.script_path, command.cwd) == (base, base / "scripts/run.sh", str(base))
+    assert command.argv == (f"{tmp_path}/bin/bash", f"{base}/scripts/run.sh", "-x")
+    assert (command.stdin, command.arguments, command.script_arguments) == (b'{"a": 1}', {"a": 1}, ("-x",))
+    assert (command.timeout, command.output_limit, command.session_id, command.workspace) == (5, 100, "session", None)
+    assert (command.allowed_tools, command.digest) == (("Bash",), manifest_of(base).digest)
+    assert "SECRET" not in command.environment
+
+
+def test_resolving_twice_gives_the_same_command_and_changes_nothing(skill: Skill, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    call = CallArguments("run", {"a": 1})
+    first, second = (resolve_command(skill, call, POLICY, {"PATH": "/bin:/usr/bin"}, never) for _ in range(2))
+    assert first == second
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_language_is_that_of_the_file_as_it_is_now(skill: Skill) -> None:
+    assert [script.script_type for script in skill.scripts] == ["shell"]
+    (skill.base_directory / "scripts/run.sh").write_text("#!/usr/bin/perl\n")
+    command = resolve_command(skill, CallArguments("run"), POLICY, {"PATH": "/bin:/usr/bin"}, never)
+    assert command.interpreter == "perl"
+
+
+def test_a_script_that_a_link_inside_the_skill_leads_to_is_named_by_its_real_path(skill: Skill) -> None:
+    (skill.base_directory / "scripts/alias.sh").symlink_to("run.sh")
+    command = resolve_command(skill, CallArguments("alias.sh"), POLICY, {"PATH": "/bin:/usr/bin"}, never)
+    assert command.script_name == "scripts/run.sh"
+
+
+@pytest.mark.parametrize("requested", [".git/hooks/evil.sh", "scripts/alias.sh"])
+def test_a_script_that_the_digest_does_not_cover_is_refused(skill: Skill, requested: str) -> None:
+    hooks = skill.base_directory / ".git/hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "evil.sh").write_text("echo evil\n")
+    (skill.base_directory / "scripts/alias.sh").symlink_to("../.git/hooks/evil.sh")
+    with pytest.raises(ScriptNotFoundError, match="no part of the skill"):
+        resolve_command(skill, CallArguments(requested), POLICY, {"PATH": "/bin:/usr/bin"}, never)
+
+
+def test_a_workspace_that_policy_wants_must_be_named(skill: Skill, tmp_path: Path) -> None:
+    policy = replace(POLICY, working_directory="workspace")
+    own = {"PATH": "/bin:/usr/bin"}
+    with pytest.raises(ConfigurationError, match="the caller named no workspace"):
+        resolve_command(skill, CallArguments("run"), policy, own, never)
+    command = resolve_command(skill, CallArguments("run", workspace=tmp_path), policy, own, never)
+    assert command.cwd == str(tmp_path)
+
+
+@pytest.mark.parametrize("word", ["a&b", "a|b", "<x", ">x", "^", "%PATH%", "!x!", 'say "x"', "(x)", "a\nb"])
+def test_batch_files_refuse_what_cmd_would_interpret(word: str) -> None:
+    with pytest.raises(ArgumentSerializationError, match="cmd would interpret"):
+        refuse_batch_metacharacters(Interpreter("cmd", "cmd.exe"), ("fine", word))
+    refuse_batch_metacharacters(Interpreter("bash", "/bin/bash"), (word,))
+    refuse_batch_metacharacters(Interpreter("cmd", "cmd.exe"), ("fine", "C:\\x", "a-b_c.d"))

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from skillkit import ScriptPolicy, __version__
+from skillkit.core.resolve.environment import is_never_passed, script_environment, search_path
+
+BASE = Path("/skills/demo")
+
+
+def built(
+    own: dict[str, str],
+    *,
+    policy: ScriptPolicy | None = None,
+    workspace: Path | None = None,
+    version: str | None = None,
+) -> dict[str, str]:
+    return script_environment(
+        policy or ScriptPolicy(),
+        own,
+        skill_name="demo",
+        skill_version=version,
+        base_directory=BASE,
+        workspace=workspace,
+    )
+
+
+def test_the_environment_is_exactly_this() -> None:
+    own = {"PATH": "/usr/bin", "HOME": "/home/ann", "LANG": "C", "LC_ALL": "C", "TZ": "UTC", "TMPDIR": "/t", "X": "1"}
+    assert built(own, version="1.2", workspace=Path("/work")) == {
+        "PATH": "/usr/bin",
+        "HOME": "/home/ann",
+        "LANG": "C",
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "TMPDIR": "/t",
+        "PYTHONUTF8": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "SKILL_NAME": "demo",
+        "SKILL_BASE_DIR": "/skills/demo",
+        "SKILL_DIR": "/skills/demo",
+        "CLAUDE_SKILL_DIR": "/skills/demo",
+        "SKILL_VERSION": "1.2",
+        "SKILLKIT_VERSION": __version__,
+        "SKILL_WORKSPACE": "/work",
+        "CLAUDE_PROJECT_DIR": "/work",
+    }
+
+
+def test_secrets_stay_behind_unless_policy_names_them() -> None:
+    own = {"OPENAI_API_KEY": "sk-1", "AWS_SECRET_ACCESS_KEY": "x", "WANTED": "yes"}
+    assert not {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "WANTED"} & built(own).keys()
+    seen = built(own, policy=ScriptPolicy(pass_environment=("WANTED", "MISSING")))
+    assert (seen["WANTED"], "OPENAI_API_KEY" in seen, "MISSING" in seen) == ("yes", False, False)
+
+
+DANGEROUS = (
+    "LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_OPTIONS BASH_ENV ENV "
+    "PERL5OPT PERL5LIB RUBYOPT RUBYLIB GIT_SSH GIT_SSH_COMMAND SSH_AUTH_SOCK DBUS_SESSION_BUS_ADDRESS "
+    "XDG_RUNTIME_DIR DOCKER_HOST SKILLKIT_STATE_DIR BASH_FUNC_ls%%"
+).split()
+
+
+@pytest.mark.parametrize("name", DANGEROUS)
+def test_what_takes_over_a_program_is_never_passed(name: str) -> None:
+    assert is_never_passed(name)
+    own = {name: "evil"}
+    assert name not in built(own, policy=ScriptPolicy(pass_environment=(name,)))
+    assert name not in built(own, policy=ScriptPolicy(inherit_environment=True))
+
+
+def test_inheriting_passes_everything_else() -> None:
+    seen = built({"EDITOR": "vi", "SKILL_NAME": "forged"}, policy=ScriptPolicy(inherit_environment=True))
+    assert (seen["EDITOR"], seen["SKILL_NAME"]) == ("vi", "demo")
+
+
+def test_no_policy_replaces_what_skillkit_sets() -> None:
+    own = {"PATH": "bin:/usr/bin", "SKILL_NAME": "forged", "PYTHONUTF8": "0"}
+    seen = built(own, policy=ScriptPolicy(pass_environment=("PATH", "SKILL_NAME", "PYTHONUTF8")))
+    assert (seen["PATH"], seen["SKILL_NAME"], seen["PYTHONUTF8"]) == ("/usr/bin", "demo", "1")
+
+
+def test_a_version_is_always_given() -> None:
+    assert (built({})["SKILL_VERSION"], built({}, version="")["SKILL_VERSION"]) == ("0.0.0", "0.0.0")
+
+
+def test_the_search_path_has_absolute_folders_outside_skill_and_workspace_only(tmp_path: Path) -> None:
+    base, workspace = tmp_path / "skill", tmp_path / "work"
+    for folder in (base / "bin", workspace / "bin", tmp_path / "skill-2"):
+        folder.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(workspace / "bin")
+    entries = [
+        "",
+        ".",
+        "bin",
+        str(base),
+        f"{base}/bin",
+        f"{workspace}/bin/../bin",
+        f"{tmp_path}/link",
+        f"{tmp_path}/skill-2",
+        "/usr/bin",
+    ]
+    own = {"PATH": os.pathsep.join(entries)}
+    assert search_path(own, base, workspace) == f"{tmp_path}/skill-2:/usr/bin"
+    assert search_path(own, base, None) == f"{workspace}/bin/../bin:{tmp_path}/link:{tmp_path}/skill-2:/usr/bin"
+
+
+@pytest.mark.parametrize("path", ["", ".:bin", "/skills/demo/bin"])
+def test_without_a_usable_path_the_systems_is_taken(path: str) -> None:
+    assert search_path({"PATH": path}, BASE, None) == "/usr/local/bin:/usr/bin:/bin"
+
+
+def test_a_value_that_no_program_can_receive_is_left_out() -> None:
+    own = {"A": "x\0y", "B": "1"}
+    assert built(own, policy=ScriptPolicy(pass_environment=("A", "B"))).keys() & {"A", "B"} == {"B"}

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running import ordinary_user, said_by_user
+
+from skillkit import ContentChangedError, ContentLoadError
+from skillkit.core import digest
+from skillkit.core.digest import manifest_of, snapshot_of
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    digest._hashes.clear()
+    yield
+    digest._hashes.clear()
+
+
+def write(base: Path, files: dict[str, str]) -> Path:
+    for relative, text in files.items():
+        (base / relative).parent.mkdir(parents=True, exist_ok=True)
+        (base / relative).write_text(text)
+    return base
+
+
+def hashed(text: str) -> str:
+    return f"sha256 {sha256(text.encode()).hexdigest()}"
+
+
+def test_a_manifest_lists_every_file_in_order_with_its_hash(tmp_path: Path) -> None:
+    write(tmp_path, {"b.txt": "b", "a/c.txt": "c", ".hidden": "h", ".git/HEAD": "x", "a/.git/HEAD": "x"})
+    (tmp_path / "link").symlink_to("b.txt")
+    (tmp_path / "away").symlink_to("/etc")
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    assert manifest_of(tmp_path).entries == (
+        (".hidden", hashed("h")),
+        ("a/c.txt", hashed("c")),
+        ("away", "link /etc"),
+        ("b.txt", hashed("b")),
+        ("link", "link b.txt"),
+        ("pipe", "special"),
+    )
+
+
+def test_the_digest_is_the_same_wherever_the_skill_is(tmp_path: Path) -> None:
+    files = {"SKILL.md": "x", "scripts/run.sh": "y"}
+    first, second = (manifest_of(write(tmp_path / name, files)) for name in ("one", "two"))
+    assert first == second
+    assert len(first.digest) == 64
+
+
+def test_any_change_changes_the_digest(tmp_path: Path) -> None:
+    base = write(tmp_path, {"a": "1", "b": "2"})
+    seen = {manifest_of(base).digest}
+    (base / "a").write_text("3")
+    seen.add(manifest_of(base).digest)
+    (base / "c").write_text("")
+    seen.add(manifest_of(base).digest)
+    (base / "b").unlink()
+    seen.add(manifest_of(base).digest)
+    (base / "c").rename(base / "d")
+    seen.add(manifest_of(base).digest)
+    (base / "d").unlink()
+    (base / "d").symlink_to("a")
+    seen.add(manifest_of(base).digest)
+    assert len(seen) == 6
+
+
+def test_names_with_line_breaks_cannot_make_two_skills_look_alike(tmp_path: Path) -> None:
+    for base, link, name in ((tmp_path / "first", "x", "y\nb"), (tmp_path / "second", "x\ny", "b")):
+        base.mkdir()
+        (base / "a").symlink_to(link)
+        (base / name).write_text("same")
+    assert manifest_of(tmp_path / "first").digest != manifest_of(tmp_path / "second").digest
+
+
+NAMES = st.text(st.sampled_from("ab\n \\\udcff"), min_size=1, max_size=3)
+SKILLS = st.dictionaries(NAMES, st.tuples(st.sampled_from(["file", "link"]), NAMES), max_size=3)
+
+
+@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=SKILLS, other=SKILLS)
+def test_two_skills_have_the_same_digest_only_if_they_are_the_same(
+    tmp_path_factory: pytest.TempPathFactory, one: dict[str, tuple[str, str]], other: dict[str, tuple[str, str]]
+) -> None:
+    digests = []
+    for skill in (one, other):
+        base = tmp_path_factory.mktemp("skill")
+        for name, (kind, text) in skill.items():
+            if kind == "link":
+                os.symlink(text, base / name)
+            else:
+                (base / name).write_bytes(os.fsencode(text))
+        digests.append(manifest_of(base).digest)
+    assert (digests[0] == digests[1]) == (one == other)
+
+
+def test_a_name_that_is_not_utf8_is_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff")).write_text("x")
+    os.symlink(b"\xfe", os.fsencode(tmp_path) + b"/link")
+    assert [name for name, _ in manifest_of(tmp_path).entries] == ["link", "\udcff"]
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
+    base = write(tmp_path, {"a": "one"})
+    before = manifest_of(base).digest
+    status = (base / "a").stat()
+    (base / "a").write_text("two")
+    os.utime(base / "a", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert manifest_of(base).digest != before
+
+
+def test_the_hash_of_a_fresh_file_is_not_kept_and_that_of_a_settled_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = write(tmp_path, {"a": "one"})
+    manifest_of(base)
+    assert digest._hashes == {}
+    now = time.time_ns()
+    monkeypatch.setattr("skillkit.core.digest.time.time_ns", lambda: now + 3_000_000_000)
+    first = manifest_of(base)
+    assert list(digest._hashes) == [str(base / "a")]
+    assert manifest_of(base) == first
+    (base / "a").write_text("two")
+    assert manifest_of(base) != first
+
+
+def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ContentLoadError, match="all of it can be checked"):
+        manifest_of(tmp_path / "gone")
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error_and_an_unreadable_file_is_not() -> None:
+    with ordinary_user() as folder:
+        write(folder / "skill", {"shut/a": "", "secret": "x"})
+        for path, mode in (("secret", 0), ("shut", 0)):
+            os.chmod(folder / "skill" / path, mode)
+        said = said_by_user(
+            """
+            import os
+            from pathlib import Path
+            from skillkit import ContentLoadError
+            from skillkit.core.digest import manifest_of
+            try:
+                manifest_of(Path("skill"))
+            except ContentLoadError as error:
+                print("all of it can be checked" in str(error))
+            """,
+            folder,
+        )
+        os.chmod(folder / "skill/shut", 0o755)
+        said += said_by_user(
+            "from pathlib import Path\nfrom skillkit.core.digest import manifest_of\n"
+            "print(dict(manifest_of(Path('skill')).entries)['secret'])",
+            folder,
+        )
+        assert said == "True\nunreadable\n"
+
+
+def test_a_file_that_turns_into_a_link_while_it_is_hashed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = write(tmp_path, {"a": "one"})
+    plain_lstat = os.lstat
+
+    def lstat_and_swap(path: str) -> os.stat_result:
+        status = plain_lstat(path)
+        os.unlink(path)
+        os.symlink("/etc/passwd", path)
+        return status
+
+    monkeypatch.setattr("skillkit.core.digest.os.lstat", lstat_and_swap)
+    with pytest.raises(ContentLoadError, match="cannot be read"):
+        manifest_of(base)
+
+
+def test_a_snapshot_is_a_read_only_copy_named_by_its_digest(tmp_path: Path) -> None:
+    base = write(tmp_path / "skill", {"SKILL.md": "x", "scripts/run.sh": "echo\n", ".git/HEAD": "x"})
+    (base / "scripts/run.sh").chmod(0o755)
+    (base / "link").symlink_to("scripts/run.sh")
+    manifest = manifest_of(base)
+    copy = snapshot_of(base, manifest, tmp_path / "snapshots")
+    assert copy == tmp_path / "snapshots" / manifest.digest
+    assert manifest_of(copy) == manifest
+    assert not (copy / ".git").exists()
+    assert [oct((copy / name).stat().st_mode & 0o777) for name in ("SKILL.md", "scripts/run.sh", "scripts")] == [
+        "0o444",
+        "0o555",
+        "0o555",
+    ]
+    assert snapshot_of(base, manifest, tmp_path / "snapshots") == copy
+    assert [path.name for path in (tmp_path / "snapshots").iterdir()] == [manifest.digest]
+
+
+@pytest.mark.parametrize("change", ["rewritten", "removed"])
+def test_a_skill_that_changed_since_gives_no_snapshot(tmp_path: Path, change: str) -> None:
+    base = write(tmp_path / "skill", {"a": "1", "b": "2"})
+    manifest = manifest_of(base)
+    if change == "removed":
+        (base / "a").unlink()
+    else:
+        (base / "a").write_text("3")
+    with pytest.raises(ContentChangedError, match="changed while it was being copied"):
+        snapshot_of(base, manifest, tmp_path / "snapshots")
+    assert list((tmp_path / "snapshots").iterdir()) == []
