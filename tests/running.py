@@ -167,13 +167,15 @@ def said_by_user(code: str, folder: Path) -> str:
         pytest.skip("no system-wide python3 that another user could run")
     ended = subprocess.run(
         [program, "-c", textwrap.dedent(code)],
+        user=65534 if is_root else None,
+        group=65534 if is_root else None,
+        extra_groups=[] if is_root else None,
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
         cwd=folder,
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(libraries), "TMPDIR": str(folder)},
-        **({"user": 65534, "group": 65534, "extra_groups": []} if is_root else {}),
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -130,7 +130,7 @@ def test_arguments_with_secrets_are_masked_on_record(tmp_path: Path) -> None:
 def test_a_refusal_does_not_write_secrets_into_the_record(tmp_path: Path) -> None:
     with runnable(tmp_path, "echo fine\n") as manager:
         for name, argv in (("run", ["--password", "hunter2\0"]), ("nope", ["--password", "hunter2"])):
-            with pytest.raises(SkillKitError, match="NUL|no script"):
+            with pytest.raises(SkillKitError, match=r"NUL|no script"):
                 manager.execute_skill_script("demo", name, {"token": "hunter2"}, argv=argv)
     for file in (tmp_path / "state").iterdir():
         if file.is_file():

@@ -67,7 +67,7 @@ def test_no_name_leads_out_of_the_skill(tmp_path: Path, outside: Path, name: str
 def test_other_spellings_find_nothing(tmp_path: Path, outside: Path, name: str) -> None:
     with runnable(tmp_path, "echo fine\n") as manager:
         (tmp_path / "skills/demo/scripts/link.sh").symlink_to(outside)
-        with pytest.raises(SkillKitError, match="no script|may not be used"):
+        with pytest.raises(SkillKitError, match=r"no script|may not be used"):
             manager.execute_skill_script("demo", name, argv=[str(tmp_path / "mark")])
     assert not (tmp_path / "mark").exists()
 
@@ -103,9 +103,11 @@ def test_a_link_that_stays_inside_is_fine(tmp_path: Path) -> None:
 
 def test_what_the_digest_leaves_out_never_runs(tmp_path: Path) -> None:
     """A change in `.git` revokes no approval, so nothing in it may be a script."""
-    with made_manager(tmp_path, {".git/hooks/evil.sh": EVIL}) as manager:
-        with pytest.raises(ScriptNotFoundError, match="no part of the skill"):
-            manager.execute_skill_script("demo", ".git/hooks/evil.sh", argv=[str(tmp_path / "mark")])
+    with (
+        made_manager(tmp_path, {".git/hooks/evil.sh": EVIL}) as manager,
+        pytest.raises(ScriptNotFoundError, match="no part of the skill"),
+    ):
+        manager.execute_skill_script("demo", ".git/hooks/evil.sh", argv=[str(tmp_path / "mark")])
     assert not (tmp_path / "mark").exists()
 
 

@@ -6,11 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from running import made_manager
+from running import made_manager, wait_for
 
 # A server that speaks JSON lines: for each line it reads it answers with one.
 SERVER = """
@@ -52,7 +51,7 @@ def served(tmp_path: Path, *requests: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_control_with_plain_subprocess_a_script_swallows_the_next_request(tmp_path: Path) -> None:
-    (tmp_path / "reads.sh").write_text("cat >/dev/null\n")
+    (tmp_path / "reads.sh").write_text('touch "$(dirname "$0")/reading"; cat >/dev/null\n')
     with subprocess.Popen(
         [sys.executable, "-u", "-c", PLAIN_SERVER, str(tmp_path / "reads.sh")],
         stdin=subprocess.PIPE,
@@ -62,7 +61,7 @@ def test_control_with_plain_subprocess_a_script_swallows_the_next_request(tmp_pa
         assert server.stdin is not None
         server.stdin.write("first\n")
         server.stdin.flush()
-        time.sleep(0.5)
+        wait_for(tmp_path / "reading")
         server.stdin.write("second\n")
         server.stdin.close()
         assert server.stdout is not None

@@ -140,7 +140,7 @@ def test_a_swapper_at_full_speed_never_gets_a_half_checked_error_through(tmp_pat
     with runnable(tmp_path, GOOD) as manager:
         thread = threading.Thread(target=swap)
         thread.start()
-        outcomes = []
+        outcomes: list[int | str] = []
         try:
             for _ in range(60):
                 try:

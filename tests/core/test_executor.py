@@ -122,7 +122,7 @@ def test_policy_holds_here_too(tmp_path: Path) -> None:
     base = skill_folder(tmp_path, "demo", files={"scripts/run.sh": "echo ran\n"})
     for policy, error in ((LOCKED, ScriptRefusedError), (GUARDED, ApprovalUnavailableError)):
         executor = ScriptExecutor(policy=policy, state_dir=tmp_path / "state")
-        with pytest.raises(error, match="allow scripts|approval"):
+        with pytest.raises(error, match=r"allow scripts|approval"):
             executor.execute("run.sh", None, base, Described())
     assert kinds(tmp_path) == ["refused", "refused"]
 

@@ -11,7 +11,10 @@ import click
 from skillkit._version import __version__
 from skillkit.core.exceptions import (
     InterpreterNotAllowedError,
+    InterpreterNotFoundError,
+    SandboxUnavailableError,
     ScriptNotFoundError,
+    ScriptPermissionError,
     ScriptRefusedError,
     SkillKitError,
     SkillNotFoundError,
@@ -24,8 +27,17 @@ OWN_FAILURE = 125
 REFUSED = 126
 NOT_FOUND = 127
 EXIT_CODES: tuple[tuple[tuple[type[SkillKitError], ...], int], ...] = (
-    ((SkillNotFoundError, ScriptNotFoundError), NOT_FOUND),
-    ((ScriptRefusedError, SkillSecurityError, InterpreterNotAllowedError), REFUSED),
+    ((SkillNotFoundError, ScriptNotFoundError, InterpreterNotFoundError), NOT_FOUND),
+    (
+        (
+            ScriptRefusedError,
+            SkillSecurityError,
+            InterpreterNotAllowedError,
+            ScriptPermissionError,
+            SandboxUnavailableError,
+        ),
+        REFUSED,
+    ),
 )
 INTERRUPTED = 130
 

@@ -68,6 +68,6 @@ def test_words_are_texts_and_paths_in_order() -> None:
 
 @pytest.mark.parametrize("secret", ["hunter2\0", "hunter2\ud800"])
 def test_a_refused_word_is_not_repeated_in_the_error(secret: str) -> None:
-    with pytest.raises(ArgumentSerializationError, match=".") as caught:
+    with pytest.raises(ArgumentSerializationError, match=r"NUL|half a character") as caught:
         words(["--password", secret])
     assert "hunter2" not in str(caught.value)

@@ -170,7 +170,7 @@ def test_output_beyond_the_limit_is_read_and_counted() -> None:
 def test_endless_output_ends_at_the_timeout_in_bounded_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    ended = bash("yes & exec yes >&2", timeout=1)
+    ended = bash("yes & exec yes >&2", timeout=5)
 
     assert (ended.status, ended.timed_out) == (-9, True)
     assert (len(ended.stdout), len(ended.stderr)) == (10_000_000, 10_000_000)
@@ -347,6 +347,24 @@ def test_256_runs_at_a_time_are_all_right() -> None:
         outcomes = list(pool.map(outcome, range(256)))
 
     assert outcomes == [(number % 200, f"{number}\n".encode(), 1, "best-effort") for number in range(256)]
+
+
+def test_runs_wait_for_each_other_where_descriptors_are_short() -> None:
+    said = said_by_a_program("""
+        import json, os, resource
+        from concurrent.futures import ThreadPoolExecutor
+        from skillkit.core.run import ProcessRequest, run_process
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 4096))
+        def outcome(number):
+            argv = ("/bin/sh", "-c", f"sleep 0.05; setsid sleep 60 & exit {number}")
+            ended = run_process(ProcessRequest(argv, "/", {"PATH": os.defpath}, b"input", 100))
+            return [ended.status, ended.leftovers_killed, ended.kill]
+        with ThreadPoolExecutor(64) as pool:
+            outcomes = list(pool.map(outcome, range(64)))
+        os.write(SAY, json.dumps(outcomes).encode())
+    """)
+
+    assert said == [[number, 1, "best-effort"] for number in range(64)]
 
 
 def test_threads_that_end_at_once_do_not_take_their_runs_along() -> None:

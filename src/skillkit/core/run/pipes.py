@@ -8,12 +8,15 @@ import sys
 
 if sys.platform == "linux":
     import fcntl
+    import resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["Descriptors", "Feed"]
+
+RESERVE = 32  # descriptors left free by starts, for what running ones need to come to an end
 
 
 class Descriptors:
@@ -26,7 +29,7 @@ class Descriptors:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close(*self._open)
+        self.close_all()
 
     def kept(self, fd: int, *, least: int = 3) -> int:
         """`fd`, moved to `least` or above: in a program without standard streams, pipes get their numbers."""
@@ -42,6 +45,14 @@ class Descriptors:
         ends = os.pipe()
         self._open.update(ends)
         return self.kept(ends[0]), self.kept(ends[1])
+
+    def are_scarce(self) -> bool:
+        """Whether the reserve is touched; numbers are given out from below, so the highest tells."""
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return limit != resource.RLIM_INFINITY and max(self._open, default=0) > limit - RESERVE
+
+    def close_all(self) -> None:
+        self.close(*self._open)
 
     def close(self, *fds: int) -> None:
         """Close those of `fds` that are open."""

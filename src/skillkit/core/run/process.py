@@ -6,17 +6,18 @@ This is the one file that starts processes.
 from __future__ import annotations
 
 import enum
+import errno
 import os
 import select
 import subprocess
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skillkit.core.run import portable
 from skillkit.core.run.capture import READ_SIZE, Capture
-from skillkit.core.run.kernel import UNKNOWN_STATUS, pidfds_work, taken_status
+from skillkit.core.run.kernel import UNKNOWN_STATUS, is_over, pidfds_work, taken_status
 from skillkit.core.run.pipes import Descriptors, Feed
 from skillkit.core.run.survivors import (
     MARKER_NAME,
@@ -24,6 +25,7 @@ from skillkit.core.run.survivors import (
     Tree,
     end_survivors,
     enlist,
+    has_other_runs,
     kill_group,
     release,
     starting,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["ProcessRequest", "run_process"]
 
 CANCEL_LOOK_SECONDS = 0.02
+SHORTAGE_LOOK_SECONDS = 0.005
 LINGER_SECONDS = 0.1  # for `> >(tee log)`: the script is over, its helper still writes the last lines
 DRAIN_SECONDS = 0.25  # for pipes that somebody out of reach keeps open
 DEATH_SECONDS = 2.0  # for a killed process that the kernel cannot end yet
@@ -76,15 +79,16 @@ def run_process(
 
     `on_output` gets "stdout" or "stderr" and the bytes that are kept, as they come; what it raises kills the
     run and comes out here. `wakeup_fd` cancels as soon as it is readable; `cancel` is looked at every 20 ms.
-    A command cancelled beforehand does not start. A command that cannot start raises OSError.
+    A command cancelled beforehand does not start. A command that cannot start raises OSError; where only the
+    descriptors are short, and other runs have them, it waits.
     """
     captures = tuple(Capture(name, request.output_limit, on_output) for name in ("stdout", "stderr"))
-    if cancel is not None and cancel.is_set():
-        return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
     if not pidfds_work():
         return _run_portably(request, captures, cancel)
     with Descriptors() as held:
-        run = _Run(request, captures, held)
+        run = _begun(request, captures, held, _cancellation(cancel, wakeup_fd))
+        if run is None:
+            return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
         deadline = run.tree.started + request.timeout
         try:
             with _Watchdog(run.tree, deadline, is_awake=on_output is not None) as watchdog:
@@ -95,6 +99,33 @@ def run_process(
         finally:
             run.abandon()
     return _exit(captures, run.status, duration, ending, survivors)
+
+
+def _begun(
+    request: ProcessRequest,
+    captures: tuple[Capture, ...],
+    held: Descriptors,
+    is_cancelled: Callable[[], bool],
+) -> _Run | None:
+    """The run, started; it waits while it is other runs that have the descriptors it needs."""
+    while not is_cancelled():
+        try:
+            return _Run(request, captures, held)
+        except OSError as error:
+            held.close_all()
+            if error.errno != errno.EMFILE or not has_other_runs():
+                raise
+        time.sleep(SHORTAGE_LOOK_SECONDS)
+    return None
+
+
+def _cancellation(cancel: threading.Event | None, wakeup_fd: int | None) -> Callable[[], bool]:
+    def is_cancelled() -> bool:
+        if cancel is not None and cancel.is_set():
+            return True
+        return wakeup_fd is not None and is_over(wakeup_fd)
+
+    return is_cancelled
 
 
 def _exit(
@@ -169,30 +200,36 @@ class _Run:
     def __init__(self, request: ProcessRequest, captures: tuple[Capture, ...], held: Descriptors) -> None:
         self.status = UNKNOWN_STATUS
         self._held = held
-        self._pidfd = -1
+        self._pidfd = self._feed_fd = -1
         self._has_exited = self._was_woken = self._is_reaped = False
-        stdin, self._feed_fd = held.pipe() if request.stdin else (subprocess.DEVNULL, -1)
         self._feed = Feed(request.stdin)
-        stdout, stdout_end = held.pipe()
-        stderr, stderr_end = held.pipe()
-        liveness, liveness_end = held.pipe()
-        with suppress(OSError):  # where so many descriptors are not allowed, a low number does
-            liveness_end = held.kept(liveness_end, least=LIVENESS_FD)
-        marker = os.urandom(16).hex()
-        with starting():
-            started = time.monotonic()
-            self._popen = _started(request, marker, (stdin, stdout_end, stderr_end), (liveness_end,))
-            self.tree = Tree(self._popen.pid, marker.encode(), (liveness, stdout, stderr), started)
-            enlist(self._popen.pid)
-        held.close(stdin, stdout_end, stderr_end, liveness_end)
-        self._captures = dict(zip((stdout, stderr), captures, strict=True))
         self._buffer = memoryview(bytearray(READ_SIZE))
         self._poller = select.poll()
+        self._popen, self.tree = self._start(request)
+        self._captures = dict(zip(self.tree.pipes[1:], captures, strict=True))
         try:
             self._watch()
         except BaseException:
             self.abandon()
             raise
+
+    def _start(self, request: ProcessRequest) -> tuple[subprocess.Popen[bytes], Tree]:
+        held = self._held
+        stdin, self._feed_fd = held.pipe() if request.stdin else (subprocess.DEVNULL, -1)
+        stdout, stdout_end = held.pipe()
+        stderr, stderr_end = held.pipe()
+        liveness, liveness_end = held.pipe()
+        if held.are_scarce() and has_other_runs():
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        with suppress(OSError):  # where so many descriptors are not allowed, a low number does
+            liveness_end = held.kept(liveness_end, least=LIVENESS_FD)
+        marker = os.urandom(16).hex()
+        with starting():
+            started = time.monotonic()
+            popen = _started(request, marker, (stdin, stdout_end, stderr_end), (liveness_end,))
+            enlist(popen.pid)
+        held.close(stdin, stdout_end, stderr_end, liveness_end)
+        return popen, Tree(popen.pid, marker.encode(), (liveness, stdout, stderr), started)
 
     def _watch(self) -> None:
         for fd in self._captures:
@@ -228,7 +265,7 @@ class _Run:
         else:
             kill_group(self.tree)
             self._pump(DEATH_SECONDS, until_exit=True)
-        survivors = end_survivors(self.tree, group_was_killed=ending is not _Ending.EXITED)
+        survivors = end_survivors(self._open_tree(), group_was_killed=ending is not _Ending.EXITED)
         self._pump(DRAIN_SECONDS)
         self._reap()
         return survivors
@@ -238,13 +275,17 @@ class _Run:
         if self._is_reaped:
             return
         kill_group(self.tree)
-        end_survivors(self.tree, group_was_killed=True)
+        end_survivors(self._open_tree(), group_was_killed=True)
         if self._pidfd >= 0:
             self._captures.clear()
             self._poller = select.poll()
             self._poller.register(self._pidfd, select.POLLIN)
             self._pump(DEATH_SECONDS, until_exit=True)
         self._reap()
+
+    def _open_tree(self) -> Tree:
+        """The tree with those pipes that have not ended yet: the others are closed."""
+        return replace(self.tree, pipes=(self.tree.pipes[0], *self._captures))
 
     def _pump(self, seconds: float, *, until_exit: bool = False) -> None:
         """Read on for at most `seconds`, until all output has ended or the process has."""
@@ -262,6 +303,7 @@ class _Run:
                 # A hang-up without data is the end: no need to read once more to be told so.
                 if not events & select.POLLIN or not self._captures[fd].read(fd, self._buffer):
                     self._poller.unregister(fd)
+                    self._held.close(fd)
                     del self._captures[fd]
             elif fd == self._feed_fd:
                 self._write()
@@ -293,6 +335,8 @@ class _Run:
 def _run_portably(
     request: ProcessRequest, captures: tuple[Capture, ...], cancel: threading.Event | None
 ) -> ProcessExit:
+    if cancel is not None and cancel.is_set():
+        return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
     started = time.monotonic()
     pipe = subprocess.PIPE
     streams = (pipe if request.stdin else subprocess.DEVNULL, pipe, pipe)

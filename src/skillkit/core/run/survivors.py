@@ -27,17 +27,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MARKER_NAME", "Survivors", "Tree", "end_survivors", "enlist", "kill_group", "release", "starting"]
+__all__ = [
+    "MARKER_NAME",
+    "Survivors",
+    "Tree",
+    "end_survivors",
+    "enlist",
+    "has_other_runs",
+    "kill_group",
+    "release",
+    "starting",
+]
 
 MARKER_NAME = "SKILLKIT_RUN"
-GIVE_UP_SECONDS = 2.0
+GIVE_UP_SECONDS = 2.0  # without finding one more
+HARD_LIMIT_SECONDS = 6.0
+NEWEST = 4  # pids looked at first: in a storm, the others are mostly gone
 EXEC_GLIMPSE_SECONDS = 0.0003  # how long to look away from a process that is in the middle of exec
-LOOKS = 4  # in a row with nobody of ours but some already gone, who may have left a successor
-STORM_LOOKS = 10  # the same once one of ours was found
+BRIEF_SECONDS = 0.001  # a look in which nobody can be born, fork and be gone unseen
+BRIEF_LOOKS = 4  # of these in a row find nobody of ours: then there is nobody
+LOOKS = 4  # of any length, where a busy machine allows no brief ones,
+LOOKS_SECONDS = 0.05  # and how long they must have gone on
 HELD_SECONDS = 0.1  # how long a pipe may stay open, at least, with nobody found who holds it
 HELD_LOOKS = 5  # and how many looks there must have been
 PROBE_LIMIT = 1_024  # pids; asking for more one by one costs more than listing /proc
-PIDFD_LIMIT = 64  # descriptors held at a time to see the killed die
+PIDFD_LIMIT = 16  # descriptors held at a time to see the killed die
+STARTS_AT_A_TIME = 8  # measured: fewer cost throughput, more cost every hunt
 CENSUS_LIMIT = 4_096  # pids
 
 
@@ -67,17 +82,20 @@ class _Census:
 
     def forget(self) -> None:
         self._lock = threading.Lock()
-        self._start_lock = threading.Lock()
+        self._starting = threading.Semaphore(STARTS_AT_A_TIME)
         self._mains: set[int] = set()
         self._seen: dict[int, tuple[float, bytes]] = {}
 
-    def starting(self) -> threading.Lock:
+    def starting(self) -> threading.Semaphore:
         """Held from before a main process is made until it is enlisted.
 
-        Otherwise, of hundreds of threads, many wait for their turn to enlist while the others wonder whose
-        their processes are. A start is one at a time anyway: the interpreter stands still for it.
+        Otherwise, of hundreds of threads, most wait for their turn to enlist while the others wonder whose
+        their processes are.
         """
-        return self._start_lock
+        return self._starting
+
+    def has_other_runs(self) -> bool:
+        return bool(self._mains)
 
     def enlist(self, pid: int) -> None:
         """Main processes are strangers to every other run."""
@@ -117,6 +135,7 @@ _census = _Census()
 enlist = _census.enlist
 release = _census.release
 starting = _census.starting
+has_other_runs = _census.has_other_runs
 if hasattr(os, "register_at_fork"):
     # A fork copies the lock in whatever state it is, and children that are not the copy's own.
     os.register_at_fork(after_in_child=_census.forget)
@@ -125,7 +144,7 @@ if hasattr(os, "register_at_fork"):
 def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
     """Kill every descendant that the marks of `tree` reach, and see it die; a killed group is not counted."""
     hunt = _Hunt(tree, uncounted_group=tree.pid if group_was_killed else -1)
-    if not hunt.suspects and has_hung_up(*tree.pipes):
+    if not (hunt.suspects or hunt.is_late) and has_hung_up(*tree.pipes):
         return Survivors(killed=0, complete=True)
     if not proc_shows_our_pids():
         kill_group(tree)
@@ -144,6 +163,23 @@ def kill_group(tree: Tree) -> None:
             os.killpg(tree.pid, signal.SIGKILL)
 
 
+class _Quiet:
+    """Looks in a row that found nobody of ours, though some were gone who may have left a successor."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._looks = self._brief_looks = 0
+
+    def add(self, began: float) -> None:
+        self._looks += 1
+        self._brief_looks += time.monotonic() - began < BRIEF_SECONDS
+
+    def is_enough(self) -> bool:
+        if self._brief_looks >= BRIEF_LOOKS:
+            return True
+        return self._looks >= LOOKS and time.monotonic() - self._since > LOOKS_SECONDS
+
+
 class _Hunt:
     """One pursuit: every suspect once, then the tip of the pids for as long as it brings up ours.
 
@@ -156,7 +192,9 @@ class _Hunt:
         self._struck = 0
         self._tree = tree
         self._uncounted_group = uncounted_group
-        self._is_late = False
+        self.is_late = False
+        self._hard_limit = time.monotonic() + HARD_LIMIT_SECONDS
+        self._give_up = time.monotonic() + GIVE_UP_SECONDS
         self._dying: list[int] = []
         is_short = time.monotonic() - tree.started < seconds_to_start_over()
         self._tip = tree.pid if is_short else 0
@@ -165,7 +203,6 @@ class _Hunt:
     def finish(self) -> bool:
         """Whether nobody is left, as far as pids, marker and pipes can tell."""
         self._session = self._tree.pid if is_unreaped(self._tree.pid) else -1
-        self._give_up = time.monotonic() + GIVE_UP_SECONDS
         self._follow()
         looks, held_until = 0, time.monotonic() + HELD_SECONDS
         while not has_hung_up(*self._tree.pipes):
@@ -177,10 +214,10 @@ class _Hunt:
             looks, now = looks + 1, time.monotonic()
             if self._struck > struck:
                 looks, held_until = 0, now + HELD_SECONDS
-            elif self._is_late or (now > held_until and looks > HELD_LOOKS):
+            elif self.is_late or (now > held_until and looks > HELD_LOOKS):
                 return False
             time.sleep(0.001)
-        return not self._is_late
+        return not self.is_late
 
     def close(self) -> None:
         for pidfd in self._dying:
@@ -196,33 +233,47 @@ class _Hunt:
             return _census.suspects(self._tree, range(since + 1, self._tip + 1))
         self._has_doubts = True  # a list of the living does not show who is gone
         if 0 < since < self._tip:
-            return _census.suspects(self._tree, (pid for pid in all_pids() if pid > since))
-        return sorted(all_pids())
+            return _census.suspects(self._tree, (pid for pid in self._listed() if pid > since))
+        return sorted(self._listed())
+
+    def _listed(self) -> set[int]:
+        """All pids there are; waits while it is only descriptors that are short."""
+        while not (pids := all_pids()) and proc_shows_our_pids() and time.monotonic() < self._give_up:
+            time.sleep(0.001)
+        self.is_late = self.is_late or not pids
+        return pids
 
     def _follow(self) -> None:
         """Strike all suspects, then those that came meanwhile, until there can be no more.
 
         With nobody of ours, and a stranger behind every pid, there is nobody who could have made more.
         """
-        looks = 0
-        while self.suspects and looks < (STORM_LOOKS if self._struck else LOOKS):
-            struck = self._struck
-            unsure = [pid for pid in self.suspects if self._strike(pid) is None]
+        quiet = _Quiet()
+        while self.suspects and not quiet.is_enough():
+            began, struck = time.monotonic(), self._struck
+            unsure = self._look()
             if self._struck > struck:
                 kill_group(self._tree)
-                looks = 0
+                self._give_up = min(time.monotonic() + GIVE_UP_SECONDS, self._hard_limit)
+                quiet = _Quiet()
             elif unsure:
                 time.sleep(EXEC_GLIMPSE_SECONDS)
             elif self._has_doubts:
-                looks += 1
+                quiet.add(began)
             else:
                 break
             self.suspects = unsure + self._newcomers()
-            self._is_late = time.monotonic() > self._give_up
-            if self._is_late:
+            if self.suspects and time.monotonic() > self._give_up:
+                self.is_late = True
                 break
         for pidfd in self._dying:
             is_over(pidfd, within=max(0.0, self._give_up - time.monotonic()))
+
+    def _look(self) -> list[int]:
+        """Strike all suspects, in a crowd the newest first and then in order; those that cannot be told yet."""
+        newest = self.suspects[: -NEWEST - 1 : -1] if len(self.suspects) > 2 * NEWEST else []
+        caught = {pid for pid in newest if self._strike(pid)}
+        return [pid for pid in self.suspects if pid not in caught and self._strike(pid) is None]
 
     def _strike(self, pid: int) -> bool | None:
         """Kill `pid` if it is ours: whether it was; None when that cannot be told yet."""
