@@ -1,0 +1,66 @@
+"""What a run may reach, and the one shape that every kind of walls has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from skillkit.core.policy import Limits
+from skillkit.core.runs import Isolation
+
+__all__ = ["PRIVATE_FOLDERS", "Confined", "Sandbox", "Walls", "descriptor"]
+
+PRIVATE_FOLDERS = (".home", ".tmp")
+"""In the work folder, for HOME and TMPDIR where walls have no mounts; what is left there is nobody's result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """Absolute, resolved paths; what is not named here is out of reach."""
+
+    skill: str
+    """The skill's own path as the script sees it; read-only."""
+    snapshot: str | None
+    """Where the bytes that were hashed are; None when the folder itself is used."""
+    work: str
+    """The run's private folder; writable."""
+    interpreter: tuple[str, ...]
+    """Folders the interpreter needs beside the system's; read-only."""
+    workspace: str | None = None
+    """The folder the agent works in; writable except `protected`."""
+    protected: tuple[str, ...] = ()
+    """Inside the workspace (or any writable path), read-only."""
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    network: bool = False
+    filesystem: bool = False
+    """The user's files are readable and writable; `skill` and `protected` still are not writable."""
+    limits: Limits = field(default_factory=Limits)
+    timeout: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Confined:
+    """A command inside walls; an argument made by `descriptor(n)` stands for the n-th of `contents`."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+    contents: tuple[bytes, ...]
+    """Each is handed over as a readable descriptor whose number replaces its place in `argv`."""
+    isolation: Isolation
+
+
+class Sandbox(Protocol):
+    """One kind of walls; `confine` is pure, so that it can be tested by the argv it gives."""
+
+    @property
+    def tier(self) -> str: ...
+
+    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined: ...
+
+
+def descriptor(number: int) -> str:
+    """The place in `argv` of the n-th content's descriptor number."""
+    return f"{{descriptor {number}}}"

@@ -1,0 +1,162 @@
+"""This machine -> the strongest walls that work here, proven by a run through all of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
+
+__all__ = ["Attempt", "Choice", "strongest", "trusted_program"]
+
+Run = Callable[[Confined], tuple[int, str]]
+"""Runs a command to its end: its status and what it wrote to stderr. OSError when it cannot start."""
+
+TRUSTED_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
+# These pass. To take weaker walls because of them would let whoever exhausts a resource switch the walls off.
+TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
+LASTING = (errno.EPERM, errno.EACCES, errno.ENOSPC, errno.ENOENT, errno.ENOSYS, errno.EINVAL)
+COMMAND_NOT_FOUND = 127
+TRUE = "/bin/true"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One kind of walls: there, or why it is not."""
+
+    tier: str
+    sandbox: Sandbox | None
+    reason: str = ""
+
+
+class Choice:
+    """What was tried so far, each kind once; a transient error is raised and not remembered."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Sandbox]]) -> None:
+        self._makers = makers
+        self._attempts: dict[str, Attempt] = {}
+        self._lock = threading.Lock()
+
+    def strongest(self, run: Run) -> Sandbox | None:
+        """The first kind that works; None when none does."""
+        return next((each.sandbox for name in self._makers if (each := self._attempt(name, run)).sandbox), None)
+
+    def attempts(self, run: Run) -> tuple[Attempt, ...]:
+        """Every kind, strongest first, for a report on this machine."""
+        return tuple(self._attempt(name, run) for name in self._makers)
+
+    def _attempt(self, name: str, run: Run) -> Attempt:
+        with self._lock:
+            if name not in self._attempts:
+                self._attempts[name] = _attempt(name, self._makers[name], run)
+            return self._attempts[name]
+
+
+def _attempt(tier: str, make: Callable[[], Sandbox], run: Run) -> Attempt:
+    try:
+        sandbox = make()
+        status, stderr = _probe(sandbox, run)
+    except SandboxUnavailableError as error:
+        return Attempt(tier, None, str(error))
+    except OSError as error:
+        if error.errno not in LASTING:
+            raise
+        return Attempt(tier, None, error.strerror or str(error))
+    if status == 0:
+        return Attempt(tier, sandbox)
+    _refuse_transient(tier, status, stderr)
+    return Attempt(tier, None, stderr.strip() or f"status {status}")
+
+
+def _probe(sandbox: Sandbox, run: Run) -> tuple[int, str]:
+    """Run nothing, through everything."""
+    with tempfile.TemporaryDirectory(prefix="skillkit-probe-") as folder:
+        skill, work = os.path.join(os.path.realpath(folder), "skill"), os.path.join(os.path.realpath(folder), "work")
+        os.mkdir(skill)
+        os.mkdir(work)
+        walls = Walls(skill=skill, snapshot=None, work=work, interpreter=())
+        return run(sandbox.confine((TRUE,), skill, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, walls))
+
+
+def _refuse_transient(tier: str, status: int, stderr: str) -> None:
+    """A failure counts as lasting only when it says why; anything else may be gone the next time."""
+    passing = next((number for number in TRANSIENT if os.strerror(number) in stderr), None)
+    if passing is not None:
+        raise OSError(passing, f"{os.strerror(passing)}; {tier} could not be tried: {stderr.strip()}")
+    is_refusal = 0 < status <= COMMAND_NOT_FOUND and bool(stderr.strip())
+    if not is_refusal:
+        why = f"The {tier} walls ended with status {status} and said {stderr.strip() or 'nothing'!r}."
+        raise SandboxUnavailableError(
+            f"{why} Nothing was run without them; try again.", missing=(tier,), remedy="Try again."
+        )
+
+
+def trusted_program(name: str, path: str | None = None) -> str | None:
+    """`name` in a folder that only root can change; never in the current folder or one that a skill could write."""
+    entries = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
+    for folder in (*TRUSTED_FOLDERS, *(each for each in entries if os.path.isabs(each) and _is_roots(each))):
+        candidate = os.path.join(folder, name)
+        if os.access(candidate, os.X_OK) and os.path.isfile(candidate) and _is_roots(os.path.realpath(candidate)):
+            return candidate
+    return None
+
+
+def _is_roots(path: str) -> bool:
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return False
+    return seen.st_uid == 0 and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _bubblewrap() -> Sandbox:
+    from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
+    from skillkit.core.run.sandbox.machine import this_machine
+
+    program, prlimit = _required("bwrap", "bubblewrap"), _required("prlimit", "util-linux")
+    # A setuid bwrap refuses to disable user namespaces; the system call filter forbids them anyway.
+    is_setuid = bool(os.stat(program).st_mode & stat.S_ISUID)
+    # A run is started and attended by one thread, so the kernel may end it with that thread.
+    return BubblewrapSandbox(program, prlimit, this_machine(), has_disable_userns=not is_setuid, dies_with_thread=True)
+
+
+def _required(name: str, package: str) -> str:
+    program = trusted_program(name)
+    if program is None:
+        remedy = f"Install the package {package}."
+        raise SandboxUnavailableError(f"{name} is not installed. {remedy}", missing=(name,), remedy=remedy)
+    return program
+
+
+def _landlock() -> Sandbox:
+    from skillkit.core.run.sandbox import landlock
+
+    if landlock.abi() == 0:
+        remedy = "Use Linux 5.13 or later with Landlock enabled."
+        raise SandboxUnavailableError(f"This kernel has no Landlock. {remedy}", missing=("landlock",), remedy=remedy)
+    return landlock.LandlockSandbox(sys.executable)
+
+
+def _seatbelt() -> Sandbox:
+    from skillkit.core.run.sandbox.seatbelt import SeatbeltSandbox
+
+    return SeatbeltSandbox()
+
+
+MAKERS: dict[str, dict[str, Callable[[], Sandbox]]] = {
+    "linux": {"bubblewrap": _bubblewrap, "landlock": _landlock},
+    "darwin": {"seatbelt": _seatbelt},
+}
+this_machines = Choice(MAKERS.get(sys.platform, {}))
+
+
+def strongest(run: Run) -> Sandbox | None:
+    """The strongest walls of this machine; probed once a process."""
+    return this_machines.strongest(run)

@@ -1,0 +1,144 @@
+"""What a confined script complained about -> one sentence that names the wall it ran into, and the remedy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from skillkit.core.run.sandbox.base import Walls
+from skillkit.core.run.sandbox.mounts import is_inside
+
+__all__ = ["explanation"]
+
+TAIL = 8_000  # characters: the cause stands at the end
+LINES = 60
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/gnu", "/etc/alternatives")
+PRIVATE = ("/tmp", "/dev", "/proc")  # noqa: S108 - inside the walls these are the run's own
+QUOTED = r"""['"\u2018`](?P<{0}>/[^'"\u2019`]+)['"\u2019`]"""
+PATH = re.compile(
+    "|".join(
+        (
+            QUOTED.format("quoted"),
+            r" - (?P<ruby>/.+?) \(Errno::",
+            r"(?P<bare>(?<![\w.~/-])/[^\s:'\"(),;]+)",
+        )
+    )
+)
+MISSING = re.compile(r"No such file or directory|ENOENT|Permission denied|EACCES|cannot find the path", re.IGNORECASE)
+READ_ONLY = re.compile(r"Read-only file system|EROFS", re.IGNORECASE)
+NETWORK = re.compile(
+    r"Network is unreachable|Temporary failure in name resolution|Name or service not known|Could not resolve"
+    r"|name resolution|getaddrinfo|ENETUNREACH|EAI_AGAIN|ENOTFOUND|connect EACCES|urlopen error|/dev/(tcp|udp)/"
+    r"|Failed to open TCP connection|NewConnectionError|ConnectError|IO::Socket|Can't connect to|socket: Permission"
+    r"|socket\(2\)|unable to resolve host address|curl: \((6|7)\)|fetch failed",
+    re.IGNORECASE,
+)
+SOCKET_CALL = re.compile(r"\bsocket\.(py|socket|create_connection)\b|\b_socket\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What running into a limit looks like, and the policy's key for it."""
+
+    pattern: re.Pattern[str]
+    key: str
+    what: str
+
+
+LIMITS = (
+    Limit(
+        re.compile(
+            r"can't start new thread|fork: |Cannot fork|BlockingIOError: \[Errno 11\]|spawn \S+ EAGAIN|uv_thread"
+        ),
+        "processes",
+        "{0} processes and threads",
+    ),
+    Limit(re.compile(r"Too many open files|EMFILE"), "open_files", "{0} open files"),
+    Limit(re.compile(r"File too large|EFBIG|File size limit exceeded"), "file_megabytes", "{0} MB a file"),
+    Limit(re.compile(r"No space left on device|ENOSPC"), "temporary_megabytes", "{0} MB of temporary files"),
+    Limit(
+        re.compile(
+            r"^MemoryError|Cannot allocate memory|ENOMEM|heap out of memory|NoMemoryError|failed to allocate memory"
+            r"|Out of memory|cannot allocate \d+ bytes|bad_alloc"
+        ),
+        "data_megabytes",
+        "{0} MB of memory a process",
+    ),
+)
+
+
+def explanation(stderr: str, walls: Walls, *, exists: Callable[[str], bool] = os.path.lexists) -> str:
+    """Empty when nothing points to the walls; `exists` tells what the host has behind them."""
+    lines = stderr[-TAIL:].splitlines()[-LINES:]
+    mentions_sockets = bool(SOCKET_CALL.search("\n".join(lines)))
+    for line in reversed(lines):
+        found = _of_path(line, walls, exists) or _of_limit(line, walls)
+        if not found and not walls.network:
+            is_refused_socket = mentions_sockets and "Permission denied" in line
+            found = _BLOCKED if NETWORK.search(line) or is_refused_socket else ""
+        if found:
+            return found
+    return ""
+
+
+_BLOCKED = "The network is blocked inside the walls; allow it with --network (policy key allow_network)."
+
+
+def _of_limit(line: str, walls: Walls) -> str:
+    for limit in LIMITS:
+        if limit.pattern.search(line):
+            what = limit.what.format(getattr(walls.limits, limit.key))
+            return f"The script ran into a limit of its walls, {what}; raise it with the policy key limits.{limit.key}."
+    return ""
+
+
+def _of_path(line: str, walls: Walls, exists: Callable[[str], bool]) -> str:
+    is_missing, is_read_only = bool(MISSING.search(line)), bool(READ_ONLY.search(line))
+    if not is_missing and not is_read_only:
+        return ""
+    for path in _paths(line):
+        found = _read_only(path, walls) if is_read_only else _hidden(path, walls, exists)
+        if found:
+            return found
+    return ""
+
+
+def _paths(line: str) -> Iterator[str]:
+    """Absolute paths a line names; those in quotes first, because the others may end at a space too early."""
+    found = [match for match in PATH.finditer(line) if not match.group(0).startswith("/dev/tcp/")]
+    for match in sorted(found, key=lambda each: each.lastgroup == "bare"):
+        yield os.path.normpath(match[match.lastgroup or 0])
+
+
+def _read_only(path: str, walls: Walls) -> str:
+    if is_inside(path, walls.skill):
+        return f"{path} belongs to the skill, which is read-only inside the walls; write to $SKILL_WORK_DIR instead."
+    if any(is_inside(path, each) for each in walls.protected):
+        return f"{path} is protected and stays read-only inside the walls; write to another place of the workspace."
+    return (
+        f"{path} is read-only inside the walls; allow it with --write {path} (policy key writable_paths), "
+        "or write to $SKILL_WORK_DIR."
+    )
+
+
+def _hidden(path: str, walls: Walls, exists: Callable[[str], bool]) -> str:
+    """The host has it and the walls do not show it; or the host has the folder it was to be made in."""
+    if _is_visible(path, walls):
+        return ""
+    folder = os.path.dirname(path)
+    if exists(path):
+        return f"{path} exists but is outside the walls; allow it with --read {path} (policy key readable_paths)."
+    if folder != "/" and exists(folder):
+        return (
+            f"{folder} is outside the walls, so {os.path.basename(path)} cannot be read or made there; "
+            f"allow it with --write {folder} (policy key writable_paths)."
+        )
+    return ""
+
+
+def _is_visible(path: str, walls: Walls) -> bool:
+    workspace = (walls.workspace,) if walls.workspace else ()
+    shown = (walls.skill, walls.work, *walls.interpreter, *walls.readable, *walls.writable, *workspace, *SYSTEM)
+    return any(is_inside(path, each) for each in shown)

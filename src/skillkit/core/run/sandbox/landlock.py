@@ -1,0 +1,213 @@
+"""A command and its walls -> the launcher's command line and instructions, for the Landlock of this kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import ceil
+
+from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.run.sandbox import seccomp
+from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Walls, descriptor
+from skillkit.core.runs import Isolation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.run.sandbox.layers import Grant, Instructions
+
+__all__ = ["LandlockSandbox", "abi"]
+
+LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launcher.py")
+MEGABYTE = 1 << 20
+CPU_GRACE_SECONDS = 5
+
+# From linux/landlock.h.
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+READ = EXECUTE | READ_FILE | READ_DIR
+FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+BIND_TCP, CONNECT_TCP = 1, 2
+ABSTRACT_SOCKETS, SIGNALS = 1, 2
+ALL_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
+TRUNCATE_ABI, TCP_ABI, IOCTL_ABI, SCOPES_ABI = 3, 4, 5, 6
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/proc")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+ETC = """
+ld.so.cache ld.so.conf ld.so.conf.d hosts nsswitch.conf passwd group localtime timezone ssl ca-certificates pki
+alternatives mime.types os-release services protocols host.conf gai.conf locale.alias fonts magic terminfo inputrc
+python3 python3.11 python3.12 python3.13 python3.14 perl ruby
+""".split()
+# Beside the system's folders, what is at the root and does not belong to the user.
+NOT_THE_USERS = (*SYSTEM, "/sys", "/dev", "/run", "/boot", "/etc", "/var")
+
+VISIBLE = (
+    "command lines of other processes are visible",
+    "names, sizes and times of files outside are visible",
+    "changes of mode, owner, times and attributes are answered but not done",
+    "no shared memory: locks and pools of multiprocessing fail",
+    "temporary files are limited one by one, not in total",
+)
+ENTRY_BY_ENTRY = "folders with protected entries are granted entry by entry: nothing new can be made directly in them"
+ROOT_PROCESSES = "the number of processes is not limited for root"
+BEFORE_ABI = {
+    2: "files cannot be moved or linked from one folder to another",
+    TRUNCATE_ABI: "files can be emptied only when they are open for writing",
+    IOCTL_ABI: "requests to devices are not limited",
+    SCOPES_ABI: "other processes of the user can be signalled",
+}
+
+
+@cache
+def abi() -> int:
+    """The version of Landlock that this kernel offers and allows; 0: none."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        import ctypes
+
+        # Asked directly: the kernel's list of security modules is missing on some systems that have it.
+        answer = ctypes.CDLL(None).syscall(ctypes.c_long(444), None, ctypes.c_long(0), ctypes.c_long(1))
+        return max(0, int(answer))
+    except (ImportError, OSError, AttributeError):
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class LandlockSandbox:
+    """Walls without namespaces: a launcher that `python` runs applies them to itself and becomes the script."""
+
+    python: str
+    version: int = field(default_factory=abi)
+    is_root: bool = field(default_factory=lambda: sys.platform == "linux" and os.geteuid() == 0)
+    tier: str = field(default="landlock", init=False)
+
+    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined:
+        if self.version < 1:
+            raise SandboxUnavailableError(
+                "This kernel has no Landlock, or forbids it. Linux 5.13 and later have it; "
+                "use sandbox='off' to run with the caller's own rights.",
+                missing=("landlock",),
+                remedy="Linux 5.13 or later with Landlock enabled",
+            )
+        program = seccomp.program(
+            network=walls.network,
+            unix_sockets=False,
+            fake_metadata=True,
+            guard_truncate=self.version < TRUNCATE_ABI,
+        )
+        home, temporary = (os.path.join(walls.work, name) for name in PRIVATE_FOLDERS)
+        own = {"TMPDIR": temporary} if walls.filesystem else {"TMPDIR": temporary, "HOME": home}
+        command = (self.python, "-I", "-S", "-X", "utf8", LAUNCHER, descriptor(0), descriptor(1), "--", *argv)
+        return Confined(
+            argv=command,
+            cwd=cwd,
+            # git gives up on a configuration that it sees and may not read.
+            environment={"GIT_CONFIG_NOSYSTEM": "1", **environment, **own},
+            contents=(json.dumps(self._instructions(walls, [home, temporary])).encode(), program),
+            isolation=self._isolation(walls),
+        )
+
+    def _instructions(self, walls: Walls, folders: list[str]) -> Instructions:
+        limits = walls.limits
+        cpu = ceil(walls.timeout) + CPU_GRACE_SECONDS
+        sizes = {
+            "RLIMIT_DATA": limits.data_megabytes * MEGABYTE,
+            "RLIMIT_FSIZE": limits.file_megabytes * MEGABYTE,
+            "RLIMIT_NOFILE": limits.open_files,
+            "RLIMIT_CORE": 0,
+        }
+        return {
+            "folders": folders,
+            "limits": {name: [size, size] for name, size in sizes.items()} | {"RLIMIT_CPU": [cpu, cpu + 1]},
+            "processes": limits.processes,
+            "ruleset": self._ruleset(walls),
+            "file_rights": FILE_RIGHTS,
+            "grants": list(self._grants(walls)),
+        }
+
+    def _ruleset(self, walls: Walls) -> list[int]:
+        """What is handled: files, TCP and scopes, as many of them as this version knows."""
+        if self.version < TCP_ABI:
+            return [self._all_rights]
+        network = [0 if walls.network else BIND_TCP | CONNECT_TCP]
+        scopes = [ABSTRACT_SOCKETS | SIGNALS] if self.version >= SCOPES_ABI else []
+        return [self._all_rights, *network, *scopes]
+
+    @property
+    def _all_rights(self) -> int:
+        return ALL_RIGHTS[min(self.version, max(ALL_RIGHTS))]
+
+    @property
+    def _write(self) -> int:
+        return self._all_rights & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
+
+    def _grants(self, walls: Walls) -> Iterator[Grant]:
+        etc = (*ETC, "resolv.conf") if walls.network else ETC
+        for path in (*SYSTEM, *(f"/etc/{name}" for name in etc)):
+            yield _grant(path, READ, is_optional=True)
+        for path in DEVICES:
+            yield _grant(path, self._all_rights & FILE_RIGHTS & ~EXECUTE, is_optional=True)
+        for path in (*walls.interpreter, *walls.readable):
+            yield _grant(path, READ, is_optional=True)
+        yield _grant(walls.snapshot or walls.skill, READ)
+        yield _grant(walls.work, self._write)
+        if walls.filesystem:
+            yield _grant("/", READ, spared=NOT_THE_USERS)
+            yield _grant("/", self._write, spared=(*NOT_THE_USERS, *_read_only(walls)))
+        for path in _shared(walls):
+            is_optional = path != walls.workspace
+            yield _grant(path, READ, is_optional=is_optional)
+            if not any(_is_inside(path, each) for each in _read_only(walls)):
+                spared = tuple(each for each in _read_only(walls) if _is_inside(each, path))
+                yield _grant(path, self._write, spared=spared, is_optional=is_optional)
+
+    def _isolation(self, walls: Walls) -> Isolation:
+        limits = walls.limits
+        enforced = [
+            f"data {limits.data_megabytes} MB",
+            f"file {limits.file_megabytes} MB",
+            f"open files {limits.open_files}",
+            f"cpu {ceil(walls.timeout) + CPU_GRACE_SECONDS} s",
+            "core 0",
+        ]
+        degraded = [*VISIBLE, *(lack for needed, lack in BEFORE_ABI.items() if self.version < needed)]
+        if walls.filesystem or any(_is_inside(each, path) for each in _read_only(walls) for path in _shared(walls)):
+            degraded.append(ENTRY_BY_ENTRY)
+        if self.is_root:
+            degraded.append(ROOT_PROCESSES)
+        else:
+            enforced.append(f"processes {limits.processes} beside the user's others")
+        closed = "seccomp + landlock tcp" if self.version >= TCP_ABI else "seccomp"
+        return Isolation(
+            tier=self.tier,
+            files=f"landlock ABI {self.version}",
+            network="open, no unix sockets" if walls.network else closed,
+            processes="landlock scope" if self.version >= SCOPES_ABI else "session",
+            kill="subreaper",
+            limits=tuple(enforced),
+            degraded=tuple(degraded),
+        )
+
+
+def _grant(path: str, rights: int, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Grant:
+    return {"path": path, "rights": rights, "spared": list(spared), "is_optional": is_optional}
+
+
+def _shared(walls: Walls) -> tuple[str, ...]:
+    """Folders and files of the user that a script may change."""
+    return (*((walls.workspace,) if walls.workspace else ()), *walls.writable)
+
+
+def _read_only(walls: Walls) -> tuple[str, ...]:
+    """Never writable, wherever it is; also what does not exist yet, so that it cannot be made."""
+    return (walls.skill, *((walls.snapshot,) if walls.snapshot else ()), *walls.protected)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,119 @@
+"""Walls -> the folders that stand inside them, in the order in which they have to be mounted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from skillkit.core.run.sandbox.base import Walls
+
+__all__ = ["Mount", "Mounts", "is_inside", "mounts_for", "refusal_to_guard"]
+
+OWN = ("/proc", "/dev", "/sys")  # inside the walls these are never the host's, whatever is granted
+SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - but files may be kept here
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A path of the host and where it stands inside."""
+
+    source: str
+    target: str
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """In order: a later one covers an earlier one."""
+
+    mounts: tuple[Mount, ...]
+    unguarded: tuple[str, ...]
+    """What is wrong with those protected paths that a mount cannot guard, a sentence for each."""
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` or below it; both absolute and normal."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def refusal_to_guard(path: str) -> str:
+    """Why a mount cannot keep `path` as it is; empty when it can."""
+    if os.path.islink(path):
+        return f"{path} is a link and could be replaced"
+    return "" if os.path.lexists(path) else f"{path} does not exist and could be made"
+
+
+def mounts_for(
+    walls: Walls,
+    *,
+    system: tuple[str, ...],
+    personal: tuple[str, ...],
+    refusal: Callable[[str], str] = refusal_to_guard,
+) -> Mounts:
+    """`system` is there already, read-only; `personal` are the folders that hold users' files."""
+    standing = dict.fromkeys(system, False)
+    mounts = _grants(walls, standing, personal)
+    unguarded = []
+    for path in sorted({*walls.protected, walls.skill}, key=_depth):
+        reason = refusal(path) if path != walls.skill else ""
+        root = _nearest(path, standing)
+        if path != walls.skill and (root is None or not standing[root]):
+            continue
+        if reason:
+            unguarded.append(reason)
+            continue
+        if root is not None and standing[root]:
+            mounts += _pins(path, root, standing)
+        source = walls.snapshot or path if path == walls.skill else path
+        mounts.append(Mount(source, path, writable=False))
+        standing[path] = False
+    mounts.append(Mount(walls.work, walls.work, writable=True))
+    return Mounts(tuple(mounts), tuple(unguarded))
+
+
+def _grants(walls: Walls, standing: dict[str, bool], personal: tuple[str, ...]) -> list[Mount]:
+    """What was granted, outer folders first, without what is there already; notes it in `standing`."""
+    workspace = (walls.workspace,) if walls.workspace else ()
+    everything = personal if walls.filesystem else ()
+    asked = [(path, False) for path in _grantable((*walls.interpreter, *walls.readable), personal)]
+    asked += [(path, True) for path in _grantable((*workspace, *walls.writable, *everything), personal)]
+    kept = (*walls.protected, walls.skill)
+    mounts = []
+    for path, is_wanted_writable in sorted(asked, key=lambda each: (_depth(each[0]), not each[1])):
+        writable = is_wanted_writable and not any(is_inside(path, each) for each in kept)
+        root = _nearest(path, standing)
+        if root is None or (writable and not standing[root]):
+            mounts.append(Mount(path, path, writable))
+            standing[path] = writable
+    return mounts
+
+
+def _grantable(paths: Iterable[str], personal: tuple[str, ...]) -> list[str]:
+    """Instead of the whole tree, users' files: it would bring the host's sockets, processes and devices along."""
+    spelled_out = (each for path in paths for each in (personal if path == "/" else (path,)))
+    return [path for path in spelled_out if path.startswith(SHARED_MEMORY) or not _is_own(path)]
+
+
+def _is_own(path: str) -> bool:
+    return any(is_inside(path, each) for each in OWN)
+
+
+def _pins(path: str, root: str, standing: dict[str, bool]) -> list[Mount]:
+    """Mounts on every folder between: a mount point cannot be renamed, so `path` cannot be put aside with them."""
+    pins = []
+    folder = os.path.dirname(path)
+    while folder != root and is_inside(folder, root):
+        pins.append(Mount(folder, folder, writable=True))
+        standing[folder] = True
+        folder = os.path.dirname(folder)
+    return pins[::-1]
+
+
+def _nearest(path: str, standing: Mapping[str, bool]) -> str | None:
+    """The innermost standing folder that holds `path`."""
+    return max((each for each in standing if is_inside(path, each)), key=len, default=None)
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path

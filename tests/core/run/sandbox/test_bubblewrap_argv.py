@@ -1,0 +1,197 @@
+"""Walls -> the exact command line of bubblewrap, on a machine that is written down here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from skillkit.core.policy import Limits
+from skillkit.core.run.sandbox import seccomp
+from skillkit.core.run.sandbox.base import Confined, Walls
+from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
+from skillkit.core.run.sandbox.machine import Machine
+from skillkit.core.run.sandbox.mounts import Mount, mounts_for
+from skillkit.core.runs import Isolation
+
+MACHINE = Machine(
+    system=(("/usr", ""), ("/bin", "/usr/bin"), ("/lib64", "/usr/lib64")),
+    settings=(("/etc/alternatives", ""), ("/etc/localtime", "/usr/share/zoneinfo/UTC")),
+    network_settings=("/etc/resolv.conf",),
+    personal=(("/data", ""), ("/home", "/var/home"), ("/var/home", "")),
+    uid=1001,
+    gid=1002,
+)
+SANDBOX = BubblewrapSandbox(
+    "/usr/bin/bwrap",
+    "/usr/bin/prlimit",
+    MACHINE,
+    refusal_to_guard=lambda path: f"{path} is missing" if path.endswith("missing") else "",
+    has_socket_in=lambda folders: "/w/sockets" in folders,
+)
+WALLS = Walls(skill="/s/skill", snapshot="/state/snap", work="/t/work", interpreter=("/opt/py",))
+
+
+def confined(walls: Walls = WALLS, sandbox: BubblewrapSandbox = SANDBOX) -> Confined:
+    return sandbox.confine(("/opt/py/bin/python3", "x.py"), "/s/skill", {"HOME": "/home/me", "A": "b"}, walls)
+
+
+def test_the_whole_command_line() -> None:
+    expected = """
+/usr/bin/bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL
+--uid 1001 --gid 1002 --disable-userns --unshare-net
+--ro-bind /usr /usr --symlink /usr/bin /bin --symlink /usr/lib64 /lib64
+--ro-bind /etc/alternatives /etc/alternatives --symlink /usr/share/zoneinfo/UTC /etc/localtime
+--file {1} /etc/passwd --file {2} /etc/group --proc /proc --remount-ro /proc --dev /dev
+--perms 1777 --size 67108864 --tmpfs /dev/shm --perms 1777 --size 67108864 --tmpfs /tmp --perms 0700 --dir /tmp/home
+--ro-bind /opt/py /opt/py --ro-bind /state/snap /s/skill --bind /t/work /t/work
+--remount-ro /dev --remount-ro / --chdir /s/skill --seccomp {0} --
+/usr/bin/prlimit --data=1073741824 --fsize=104857600 --nproc=64 --nofile=256 --cpu=35 --core=0 --
+/opt/py/bin/python3 x.py
+"""
+    words = [word.replace("{", "{descriptor ") for word in expected.split()]
+    assert confined() == Confined(
+        argv=tuple(words),
+        cwd="/",
+        environment={"HOME": "/tmp/home", "TMPDIR": "/tmp", "A": "b"},
+        contents=(
+            seccomp.program(network=False, unix_sockets=True),
+            b"skill:x:1001:1002:skill:/tmp/home:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
+            b"skill:x:1002:\nnogroup:x:65534:\n",
+        ),
+        isolation=Isolation(
+            tier="bubblewrap",
+            files="mount namespace",
+            network="none (network namespace, system call filter); unix sockets inside the walls",
+            processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
+            kill="pid namespace",
+            status="128+N read as signal N for crashes",
+            limits=(
+                "1024 MB data a process",
+                "100 MB a file",
+                "64 processes",
+                "256 open files a process",
+                "64 MB temporary files",
+                "35 s processor time a process",
+            ),
+        ),
+    )
+
+
+def test_a_network_brings_its_settings_and_takes_unix_sockets() -> None:
+    got = confined(replace(WALLS, network=True))
+    assert "--unshare-net" not in got.argv
+    assert "--ro-bind-try /etc/resolv.conf /etc/resolv.conf" in " ".join(got.argv)
+    assert got.contents[0] == seccomp.program(network=True, unix_sockets=False)
+    assert got.isolation.network == "the host's, without unix sockets"
+
+
+def test_a_socket_in_a_granted_folder_takes_unix_sockets() -> None:
+    got = confined(replace(WALLS, readable=("/w/sockets",)))
+    assert got.contents[0] == seccomp.program(network=False, unix_sockets=False)
+
+
+def test_the_users_files_come_with_their_links_and_their_home() -> None:
+    got = confined(replace(WALLS, filesystem=True))
+    line = " ".join(got.argv)
+    assert "--symlink /var/home /home" in line
+    assert "--bind /data /data --ro-bind /opt/py /opt/py --bind /var/home /var/home" in line
+    assert got.environment == {"HOME": "/home/me", "TMPDIR": "/tmp", "A": "b"}
+    assert got.contents[0] == seccomp.program(network=False, unix_sockets=False)
+
+
+def test_a_run_tied_to_its_thread_has_a_session_of_its_own() -> None:
+    argv = confined(sandbox=replace(SANDBOX, dies_with_thread=True)).argv
+    assert argv[8:10] == ("--die-with-parent", "--new-session")
+
+
+def test_a_limit_is_never_above_what_the_caller_may_have() -> None:
+    sandbox = replace(SANDBOX, machine=replace(MACHINE, hard_limits={"nofile": 128, "data": 1 << 40}))
+    argv = confined(replace(WALLS, limits=Limits(open_files=500), timeout=1.2), sandbox).argv
+    assert {"--nofile=128", "--data=1073741824", "--cpu=7"} <= set(argv)
+
+
+def test_root_is_told_what_does_not_hold() -> None:
+    got = confined(sandbox=replace(SANDBOX, machine=replace(MACHINE, is_root=True)))
+    assert got.isolation.degraded == (
+        "the limit of processes does not hold for root",
+        "root could change the modes of /dev/null, zero, full, random, urandom and tty",
+    )
+    assert "64 processes" not in got.isolation.limits
+
+
+def read(path: str) -> Mount:
+    return Mount(path, path, writable=False)
+
+
+def write(path: str) -> Mount:
+    return Mount(path, path, writable=True)
+
+
+SKILL, WORK = Mount("/state/snap", "/s/skill", writable=False), write("/t/work")
+BASE = replace(WALLS, interpreter=())
+
+
+@pytest.mark.parametrize(
+    ("walls", "expected"),
+    [
+        pytest.param(BASE, [SKILL, WORK], id="nothing granted"),
+        pytest.param(replace(BASE, snapshot=None), [read("/s/skill"), WORK], id="the folder itself"),
+        pytest.param(
+            replace(BASE, readable=("/usr/share/x", "/a", "/a/b"), writable=("/a/c",)),
+            [read("/a"), write("/a/c"), SKILL, WORK],
+            id="what is there already is not mounted again",
+        ),
+        pytest.param(
+            replace(BASE, readable=("/a/b",), writable=("/a",)),
+            [write("/a"), SKILL, WORK],
+            id="writable covers readable",
+        ),
+        pytest.param(
+            replace(BASE, readable=("/a",), writable=("/a",)), [write("/a"), SKILL, WORK], id="the same path twice"
+        ),
+        pytest.param(
+            replace(BASE, workspace="/w", protected=("/w/.git", "/w/a/b/c", "/elsewhere")),
+            [write("/w"), SKILL, read("/w/.git"), write("/w/a"), write("/w/a/b"), read("/w/a/b/c"), WORK],
+            id="folders above a protected one are pinned",
+        ),
+        pytest.param(
+            replace(BASE, skill="/w/skills/x", workspace="/w"),
+            [write("/w"), write("/w/skills"), Mount("/state/snap", "/w/skills/x", writable=False), WORK],
+            id="a skill in the workspace",
+        ),
+        pytest.param(
+            replace(BASE, workspace="/p/w", protected=("/p",)), [read("/p/w"), SKILL, WORK], id="a protected workspace"
+        ),
+        pytest.param(
+            replace(BASE, skill="/w", workspace="/w"),
+            [read("/w"), Mount("/state/snap", "/w", writable=False), WORK],
+            id="the workspace is the skill",
+        ),
+        pytest.param(
+            replace(BASE, readable=("/proc/1", "/dev", "/sys/x", "/dev/shm/f")),
+            [read("/dev/shm/f"), SKILL, WORK],
+            id="never the host's processes and devices",
+        ),
+        pytest.param(replace(BASE, readable=("/",)), [read("/data"), SKILL, WORK], id="never the whole tree"),
+        pytest.param(
+            replace(BASE, filesystem=True, skill="/data/me/skills/x"),
+            [
+                write("/data"),
+                write("/data/me"),
+                write("/data/me/skills"),
+                Mount("/state/snap", "/data/me/skills/x", writable=False),
+                WORK,
+            ],
+            id="the user's files",
+        ),
+    ],
+)
+def test_the_order_of_mounts(walls: Walls, expected: list[Mount]) -> None:
+    got = mounts_for(walls, system=("/usr",), personal=("/data",), refusal=lambda _: "")
+    assert (list(got.mounts), got.unguarded) == (expected, ())
+
+
+def test_a_protected_path_that_cannot_be_guarded_is_reported() -> None:
+    walls = replace(WALLS, workspace="/w", protected=("/w/missing", "/w/there", "/other/missing"))
+    assert confined(walls).isolation.degraded == ("/w/missing is missing",)
