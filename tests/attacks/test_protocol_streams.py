@@ -61,7 +61,7 @@ def test_control_with_plain_subprocess_a_script_swallows_the_next_request(tmp_pa
         assert server.stdin is not None
         server.stdin.write("first\n")
         server.stdin.flush()
-        wait_for(tmp_path / "reading")
+        assert wait_for((tmp_path / "reading").exists)
         server.stdin.write("second\n")
         server.stdin.close()
         assert server.stdout is not None

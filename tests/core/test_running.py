@@ -673,6 +673,7 @@ def test_every_attempt_is_on_record_with_what_it_was(tmp_path: Path) -> None:
         "network": "none",
         "processes": "session",
         "kill": "best-effort",
+        "status": "exact",
         "limits": [],
         "degraded": [],
     }
@@ -982,7 +983,7 @@ def test_the_result_says_what_was_in_force(tmp_path: Path, caplog: pytest.LogCap
     with runnable(tmp_path, "echo ran\n", policy=STANDARD) as manager:
         isolation = manager.execute_skill_script("demo", "run").isolation
     warned = [record.levelname for record in caplog.records if record.name == "skillkit.run"]
-    assert bool(isolation.degraded) == (warned == ["WARNING"])
+    assert (isolation.tier == "none") == (warned == ["WARNING"])
     assert only_record(tmp_path, "finished")["isolation"]["degraded"] == list(isolation.degraded)
 
 

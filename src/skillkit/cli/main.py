@@ -47,6 +47,7 @@ COMMANDS = {
     "validate": "validate:validate_command",
     "run": "run:run_command",
     "audit": "audit:audit",
+    "doctor": "doctor:doctor_command",
     "demo": "demo:demo_command",
 }
 

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import click
 
 from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, roots_options
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
-from skillkit.core.policy import PROFILES
+from skillkit.core.policy import PROFILES, ScriptPolicy
 from skillkit.core.runs import ScriptExecutionResult
 from skillkit.present.result import result_structure, written
 from skillkit.present.terminal import visible
@@ -32,6 +33,9 @@ SIGNAL_BASE = 128
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
 @click.option("--timeout", type=float, help="Seconds, 1 to 600.")
 @click.option("--policy", type=click.Choice(list(PROFILES)), default="standard", show_default=True)
+@click.option("--read", "readable", multiple=True, type=click.Path(path_type=Path), help="Let it read this path too.")
+@click.option("--write", "writable", multiple=True, type=click.Path(path_type=Path), help="Let it write there too.")
+@click.option("--network", is_flag=True, help="Let it use the network.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Save what the script leaves here.")
 @roots_options
 @json_option
@@ -44,6 +48,9 @@ def run_command(
     given: str | None,
     timeout: float | None,
     policy: str,
+    readable: tuple[Path, ...],
+    writable: tuple[Path, ...],
+    network: bool,
     keep: Path | None,
     skills: tuple[Path, ...],
     plugins: tuple[Path, ...],
@@ -60,8 +67,10 @@ def run_command(
       skillkit run csv-report report -- --sample
       skillkit run text-stats stats --input '{"text": "Hello there."}'
       skillkit run csv-report chart --keep ./out -- data.csv price
+      skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
-    with ended_by_signals(), manager_for(skills, plugins, state_dir, policy=PROFILES[policy]) as manager:
+    chosen = widened(PROFILES[policy], readable, writable, network=network)
+    with ended_by_signals(), manager_for(skills, plugins, state_dir, policy=chosen) as manager:
         result = manager.execute_skill_script(
             skill_name,
             script_name,
@@ -77,6 +86,18 @@ def run_command(
         else:
             show_end(result, kept)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
+
+
+def widened(
+    profile: ScriptPolicy, readable: tuple[Path, ...], writable: tuple[Path, ...], *, network: bool
+) -> ScriptPolicy:
+    """The profile with what this one call may reach beside it."""
+    return replace(
+        profile,
+        readable_paths=readable,
+        writable_paths=writable,
+        allow_network=network or profile.allow_network,
+    )
 
 
 def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value

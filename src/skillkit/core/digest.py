@@ -19,10 +19,12 @@ from skillkit.core.exceptions import ContentChangedError, ContentLoadError
 __all__ = ["LEFT_OUT", "Manifest", "manifest_of", "snapshot_of"]
 
 LEFT_OUT = ".git"
+COPIED = ("sha256 ", "link ")  # what is unreadable or no file cannot take part in a run
 CHUNK_BYTES = 1 << 20
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
 SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
+UNUSED_SECONDS = 30 * 86_400
 
 FileKey = tuple[int, int, int, int, int]
 
@@ -112,13 +114,16 @@ def snapshot_of(base_directory: Path, manifest: Manifest, folder: Path) -> Path:
     """A read-only copy below `folder`, named by digest; ContentChangedError when the skill differs from it."""
     target = folder / manifest.digest
     if target.is_dir():
+        os.utime(target)
         return target
+    drop_unused(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
     try:
-        for relative, content in manifest.entries:
+        copied = tuple(entry for entry in manifest.entries if entry[1].startswith(COPIED))
+        for relative, content in copied:
             copy_entry(base_directory / relative, work / relative, content)
-        if manifest_of(work).digest != manifest.digest:
+        if manifest_of(work).entries != copied:
             raise changed(base_directory)
         make_read_only(work)
         with contextlib.suppress(OSError):  # another process was first; its copy is the same
@@ -126,6 +131,14 @@ def snapshot_of(base_directory: Path, manifest: Manifest, folder: Path) -> Path:
     finally:
         remove_copy(work)
     return target
+
+
+def drop_unused(folder: Path) -> None:
+    """Copies that no run used for a month."""
+    with contextlib.suppress(OSError):
+        for copy in folder.iterdir():
+            if time.time() - copy.stat().st_mtime > UNUSED_SECONDS:
+                remove_copy(copy)
 
 
 def copy_entry(source: Path, target: Path, content: str) -> None:

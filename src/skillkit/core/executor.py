@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillkit.core.decide import approval_request, decide
-from skillkit.core.digest import manifest_of
+from skillkit.core.digest import Manifest, manifest_of, snapshot_of
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
     AuditUnavailableError,
@@ -20,6 +20,7 @@ from skillkit.core.exceptions import (
     ScriptPermissionError,
     ScriptRefusedError,
     SkillKitError,
+    StateUnavailableError,
 )
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.policy import STANDARD, ScriptPolicy
@@ -33,7 +34,20 @@ from skillkit.core.record import (
     unresolved_fields,
 )
 from skillkit.core.resolve import CallArguments, resolve_command
-from skillkit.core.run import ProcessRequest, WorkFolders, outcome, run_process, walls_for
+from skillkit.core.run import (
+    Confined,
+    ProcessRequest,
+    Walls,
+    WorkFolders,
+    explanation_of,
+    guarded,
+    is_mounting,
+    outcome,
+    run_confined,
+    run_process,
+    sandbox_for,
+    walls_around,
+)
 from skillkit.core.runs import Decision, Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
 from skillkit.core.state import StateStore, state_folder
 
@@ -47,8 +61,10 @@ LONGEST_SECONDS = 86_400
 class Flow:
     """One policy, one audit, one set of work folders; holds no state of a single run."""
 
-    def __init__(self, policy: ScriptPolicy, state_dir: Path) -> None:
+    def __init__(self, policy: ScriptPolicy, state_dir: Path, skill_roots: Sequence[Path] = ()) -> None:
         self.policy = policy
+        self.state_dir = state_dir
+        self.skill_roots = tuple(skill_roots)
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
         self.work_folders = WorkFolders()
@@ -72,20 +88,48 @@ class Flow:
         command = prepared.command
         try:
             require_allowed(prepared)
-            require_unchanged(command)
-            isolation = walls_for(self.policy)
+            manifest = unchanged_manifest(command)
+            sandbox = sandbox_for(self.policy)
+            snapshot = self.snapshot(command, manifest) if is_mounting(sandbox) else None
             work = self.new_work_folder(command)
         except SkillKitError as error:
             self.record_refusal(error, prepared)
+        walls = self.walls(command, work, snapshot)
+        command = with_work_folder(command, work)
         try:
             started = self.audit.append("started", start_fields(prepared))
-            ended = self.recorded_run(started.seq, with_work_folder(command, work), cancel, on_output, wakeup_fd)
+            with guarded(sandbox, walls):
+                confined = sandbox.confine(command.argv, command.cwd, command.environment, walls)
+                ended = self.recorded_run(started.seq, command, confined, cancel, on_output, wakeup_fd)
         except BaseException:
             self.work_folders.artifacts(work)
             raise
-        result = outcome(command, ended, isolation_of(isolation, ended), self.work_folders.artifacts(work))
+        isolation = isolation_of(confined.isolation, ended)
+        artifacts = self.work_folders.artifacts(work)
+        result = outcome(command, ended, isolation, artifacts, explanation_of(walls, isolation))
         self.record_end(command, started.seq, ended, result)
         return result
+
+    def snapshot(self, command: ScriptCommand, manifest: Manifest) -> Path:
+        """The bytes that were hashed, for walls that show them in the skill's place."""
+        folder = self.state_dir / "snapshots"
+        try:
+            return snapshot_of(command.base_directory, manifest, folder)
+        except OSError as error:
+            raise StateUnavailableError(
+                f"No copy of {command.skill_name!r} can be kept in {folder}: {error.strerror or error}. "
+                "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
+            ) from error
+
+    def walls(self, command: ScriptCommand, work: Path, snapshot: Path | None) -> Walls:
+        return walls_around(
+            command,
+            self.policy,
+            work=work,
+            snapshot=snapshot,
+            state_folder=self.state_dir,
+            skill_roots=self.skill_roots,
+        )
 
     def execute(self, skill: Skill, call: CallArguments, **run: Any) -> ScriptExecutionResult:  # noqa: ANN401 - complete's
         """Both halves; what cannot even be resolved is on record too."""
@@ -108,13 +152,14 @@ class Flow:
         self,
         started: int,
         command: ScriptCommand,
+        confined: Confined,
         cancel: threading.Event | None,
         on_output: OnOutput | None,
         wakeup_fd: int | None,
     ) -> ProcessExit:
         """What stops a run from outside, as an interrupt or the caller's `on_output`, is on record too."""
         try:
-            return started_and_run(command, cancel, on_output, wakeup_fd)
+            return started_and_run(command, confined, cancel, on_output, wakeup_fd)
         except BaseException as error:
             fields = {**identity(command), "started": started, "error": error_text(error)}
             self.audit.append("finished", fields)
@@ -213,26 +258,29 @@ def require_allowed(prepared: PreparedRun) -> None:
         )
 
 
-def require_unchanged(command: ScriptCommand) -> None:
-    """The digest of now against the digest that was decided about."""
+def unchanged_manifest(command: ScriptCommand) -> Manifest:
+    """The skill as it is now, which must be the skill that was decided about."""
     if not command.script_path.is_file():
         raise ScriptNotFoundError(
             f"{command.script_name!r} of {command.skill_name!r} is not there any more.",
             skill_name=command.skill_name,
             script_name=command.script_name,
         )
-    if manifest_of(command.base_directory).digest != command.digest:
+    manifest = manifest_of(command.base_directory)
+    if manifest.digest != command.digest:
         reason = f"{command.skill_name!r} changed after it was decided that it may run"
         raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
+    return manifest
 
 
 def started_and_run(
-    command: ScriptCommand, cancel: threading.Event | None, on_output: OnOutput | None, wakeup_fd: int | None
+    command: ScriptCommand,
+    confined: Confined,
+    cancel: threading.Event | None,
+    on_output: OnOutput | None,
+    wakeup_fd: int | None,
 ) -> ProcessExit:
     """What the system refuses to start is an error that says what was too much."""
-    request = ProcessRequest(
-        command.argv, command.cwd, command.environment, command.stdin, command.timeout, command.output_limit
-    )
     raised: list[BaseException] = []
 
     def listen(stream: str, data: bytes) -> None:
@@ -243,7 +291,15 @@ def started_and_run(
             raise
 
     try:
-        return run_process(request, cancel=cancel, on_output=listen if on_output else None, wakeup_fd=wakeup_fd)
+        return run_confined(
+            confined,
+            stdin=command.stdin,
+            timeout=command.timeout,
+            output_limit=command.output_limit,
+            cancel=cancel,
+            on_output=listen if on_output else None,
+            wakeup_fd=wakeup_fd,
+        )
     except (OSError, ValueError) as error:
         if error in raised:  # the caller's own: it passes through as it is
             raise
@@ -259,7 +315,9 @@ def with_work_folder(command: ScriptCommand, work: Path) -> ScriptCommand:
 
 
 def isolation_of(isolation: Isolation, ended: ProcessExit) -> Isolation:
-    return isolation if isolation.kill == ended.kill else replace(isolation, kill=ended.kill)
+    """Walls kill by namespace or subreaper, unless somebody was seen to be left all the same."""
+    is_exact = isolation.tier != "none" and ended.kill != "incomplete"
+    return isolation if is_exact else replace(isolation, kill=ended.kill)
 
 
 def brief_output(argv: Sequence[str], path: str) -> str:

@@ -156,7 +156,7 @@ class SkillManager:
             if self._flow is None:
                 from skillkit.core.executor import Flow
 
-                self._flow = Flow(self.policy, self.state_dir)
+                self._flow = Flow(self.policy, self.state_dir, [root.path for root in self._roots])
             return self._flow
 
     async def adiscover(self) -> None:

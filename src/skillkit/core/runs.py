@@ -86,6 +86,8 @@ class Isolation:
     network: str = "none"
     processes: str = "session"
     kill: str = "best-effort"
+    status: str = "exact"
+    """Whether a signal's death is seen as such, or read from an exit code above 128."""
     limits: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
 

@@ -84,6 +84,7 @@ def isolation_fields(isolation: Isolation) -> dict[str, Any]:
         "network": isolation.network,
         "processes": isolation.processes,
         "kill": isolation.kill,
+        "status": isolation.status,
         "limits": list(isolation.limits),
         "degraded": list(isolation.degraded),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skillkit.core.resolve.command import CallArguments, resolve_command
-from skillkit.core.resolve.interpreters import Runner
+from skillkit.core.resolve.environment import search_path
+from skillkit.core.resolve.interpreters import Runner, found_program
 
-__all__ = ["CallArguments", "Runner", "resolve_command"]
+__all__ = ["CallArguments", "Runner", "found_program", "resolve_command", "search_path"]

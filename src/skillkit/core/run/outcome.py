@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import signal
+from collections.abc import Callable
 
 from skillkit.core.runs import (
     TIMEOUT_EXIT_CODE,
@@ -15,10 +16,13 @@ from skillkit.core.runs import (
     ScriptExecutionResult,
 )
 
-__all__ = ["TRUNCATION_MARK", "outcome"]
+__all__ = ["READ_FROM_CODE", "TRUNCATION_MARK", "outcome"]
 
 TRUNCATION_MARK = "[... output truncated ...]"
-COMMAND_NOT_FOUND = 127
+SIGNAL_BASE = 128
+READ_FROM_CODE = "128+N read as signal N for crashes"
+# ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, XCPU, XFSZ, SYS.
+CRASH_SIGNALS = frozenset((4, 5, 6, 7, 8, 9, 11, 24, 25, 31))
 
 run_log = logging.getLogger("skillkit.run")
 run_log.addHandler(logging.NullHandler())
@@ -37,10 +41,14 @@ KNOWN_CAUSES = (
 
 
 def outcome(
-    command: ScriptCommand, ended: ProcessExit, isolation: Isolation, artifacts: tuple[Artifact, ...]
+    command: ScriptCommand,
+    ended: ProcessExit,
+    isolation: Isolation,
+    artifacts: tuple[Artifact, ...],
+    explain: Callable[[str], str] = lambda _: "",
 ) -> ScriptExecutionResult:
     """Only the runner says that a run timed out, was cancelled or died of a signal."""
-    exit_code = TIMEOUT_EXIT_CODE if ended.timed_out else ended.status
+    exit_code = TIMEOUT_EXIT_CODE if ended.timed_out else status_of(ended, isolation)
     signal_number = -exit_code if exit_code < 0 else None
     name = signal_name(signal_number) if signal_number else None
     stdout_truncated = ended.stdout_bytes > len(ended.stdout)
@@ -61,8 +69,14 @@ def outcome(
         cancelled=ended.cancelled,
         isolation=isolation,
         artifacts=artifacts,
-        hint=hint_for(command, stderr) if exit_code else "",
+        hint=(explain(stderr) or hint_for(command, stderr)) if exit_code else "",
     )
+
+
+def status_of(ended: ProcessExit, isolation: Isolation) -> int:
+    """In a PID namespace a signal's death is seen as 128+N: for the signals of crashes it is read as that."""
+    number = ended.status - SIGNAL_BASE
+    return -number if isolation.status == READ_FROM_CODE and number in CRASH_SIGNALS else ended.status
 
 
 def text_of(captured: bytes, *, truncated: bool, last_line: str = "") -> str:

@@ -54,6 +54,15 @@ class Descriptors:
     def close_all(self) -> None:
         self.close(*self._open)
 
+    def memory(self, content: bytes) -> int:
+        """A readable descriptor with this content that a child may inherit."""
+        fd = self.kept(os.memfd_create("skillkit", os.MFD_CLOEXEC))
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
+
     def close(self, *fds: int) -> None:
         """Close those of `fds` that are open."""
         for fd in self._open.intersection(fds):

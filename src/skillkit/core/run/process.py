@@ -19,6 +19,7 @@ from skillkit.core.run import portable
 from skillkit.core.run.capture import READ_SIZE, Capture
 from skillkit.core.run.kernel import UNKNOWN_STATUS, is_over, pidfds_work, taken_status
 from skillkit.core.run.pipes import Descriptors, Feed
+from skillkit.core.run.sandbox.base import Confined, descriptor
 from skillkit.core.run.survivors import (
     MARKER_NAME,
     Survivors,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-__all__ = ["ProcessRequest", "run_process"]
+__all__ = ["ProcessRequest", "run_confined", "run_process"]
 
 CANCEL_LOOK_SECONDS = 0.02
 SHORTAGE_LOOK_SECONDS = 0.005
@@ -60,6 +61,7 @@ class ProcessRequest:
     timeout: float  # seconds
     output_limit: int = 10_000_000  # bytes kept of each stream
     pass_fds: tuple[int, ...] = ()
+    contents: tuple[bytes, ...] = ()  # each becomes a descriptor whose number replaces `descriptor(n)` in argv
 
 
 class _Ending(enum.Enum):
@@ -128,6 +130,23 @@ def _cancellation(cancel: threading.Event | None, wakeup_fd: int | None) -> Call
     return is_cancelled
 
 
+def run_confined(
+    confined: Confined,
+    *,
+    stdin: bytes,
+    timeout: float,
+    output_limit: int,
+    cancel: threading.Event | None = None,
+    on_output: Callable[[str, bytes], None] | None = None,
+    wakeup_fd: int | None = None,
+) -> ProcessExit:
+    """As `run_process`, for a command that its walls have put together."""
+    request = ProcessRequest(
+        confined.argv, confined.cwd, confined.environment, stdin, timeout, output_limit, contents=confined.contents
+    )
+    return run_process(request, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
+
+
 def _exit(
     captures: tuple[Capture, ...], status: int, duration: float, ending: _Ending, survivors: Survivors
 ) -> ProcessExit:
@@ -167,6 +186,14 @@ def _started(
         start_new_session=True,
         pass_fds=(*request.pass_fds, *pass_fds),
     )
+
+
+def _with_numbers(request: ProcessRequest, descriptors: list[int]) -> ProcessRequest:
+    """The places in `argv` that stand for a descriptor, filled in."""
+    if not descriptors:
+        return request
+    numbers = {descriptor(place): str(fd) for place, fd in enumerate(descriptors)}
+    return replace(request, argv=tuple(numbers.get(word, word) for word in request.argv))
 
 
 class _Watchdog:
@@ -223,12 +250,14 @@ class _Run:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         with suppress(OSError):  # where so many descriptors are not allowed, a low number does
             liveness_end = held.kept(liveness_end, least=LIVENESS_FD)
+        memories = [held.memory(content) for content in request.contents]
+        request = _with_numbers(request, memories)
         marker = os.urandom(16).hex()
         with starting():
             started = time.monotonic()
-            popen = _started(request, marker, (stdin, stdout_end, stderr_end), (liveness_end,))
+            popen = _started(request, marker, (stdin, stdout_end, stderr_end), (liveness_end, *memories))
             enlist(popen.pid)
-        held.close(stdin, stdout_end, stderr_end, liveness_end)
+        held.close(stdin, stdout_end, stderr_end, liveness_end, *memories)
         return popen, Tree(popen.pid, marker.encode(), (liveness, stdout, stderr), started)
 
     def _watch(self) -> None:

@@ -1,48 +1,134 @@
-"""A policy -> the walls that will stand around a run; a limit that cannot be kept is an error."""
+"""A command and a policy -> what its run may reach, and the walls that keep it there."""
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.policy import Limits, ScriptPolicy
-from skillkit.core.runs import Isolation
+from skillkit.core.run.grants import granted_paths
+from skillkit.core.run.process import run_confined
+from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
+from skillkit.core.run.sandbox.choose import Attempt, this_machines
+from skillkit.core.run.sandbox.explain import explanation
+from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
+from skillkit.core.run.sandbox.stand_ins import stand_ins
+from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
+from skillkit.core.runs import Isolation, ScriptCommand
 
-__all__ = ["walls_for"]
+__all__ = ["explanation_of", "guarded", "is_mounting", "machine_tiers", "sandbox_for", "walls_around"]
 
-REMEDY = "Use sandbox='preferred' to run without it, or sandbox='off' to run with the caller's own rights."
+PROTECTED_NAMES = (".git", ".claude", ".agents", ".vscode", "skillkit.toml")
+PROBE_TIMEOUT_SECONDS = 10.0
+INSTALL = "Install bubblewrap (Debian and Ubuntu: 'sudo apt-get install bubblewrap'); 'skillkit doctor' says more."
 
 run_log = logging.getLogger("skillkit.run")
 
 
-def walls_for(policy: ScriptPolicy) -> Isolation:
-    """Requested and not enforceable means that nothing starts; `preferred` runs and says what is missing."""
-    explicit = [
-        name
-        for name, is_set in (
-            ("readable_paths", bool(policy.readable_paths)),
-            ("writable_paths", bool(policy.writable_paths)),
-            ("grant_argument_paths", not policy.grant_argument_paths),
-            ("limits", policy.limits != Limits()),
-        )
-        if is_set
-    ]
-    if explicit:
-        raise unavailable(explicit, f"Leave out: {', '.join(explicit)}.")
+def sandbox_for(policy: ScriptPolicy) -> Sandbox:
+    """The strongest walls of this machine; a limit that cannot be kept means that nothing starts."""
     if policy.sandbox == "off":
-        return Isolation()
-    missing = ["limits"]
-    missing += [] if policy.allow_filesystem else ["files"]
-    missing += [] if policy.allow_network else ["network"]
+        refuse_unkept(policy)
+        return UnconfinedSandbox()
+    sandbox = this_machines.strongest(probed)
+    if sandbox is not None:
+        return sandbox
+    refuse_unkept(policy)
+    missing = ("limits", *(["files"] * (not policy.allow_filesystem)), *(["network"] * (not policy.allow_network)))
     if policy.sandbox == "required":
-        raise unavailable(missing, REMEDY)
+        raise unavailable(missing)
     run_log.warning("running without walls: %s", ", ".join(missing), extra={"missing": missing})
-    return Isolation(degraded=tuple(missing))
+    return UnconfinedSandbox(missing)
 
 
-def unavailable(missing: list[str], remedy: str) -> SandboxUnavailableError:
+def refuse_unkept(policy: ScriptPolicy) -> None:
+    """Limits that somebody wrote down, where there are no walls to keep them."""
+    written = {
+        "readable_paths": bool(policy.readable_paths),
+        "writable_paths": bool(policy.writable_paths),
+        "grant_argument_paths": not policy.grant_argument_paths,
+        "limits": policy.limits != Limits(),
+    }
+    unkept = tuple(name for name, is_written in written.items() if is_written)
+    if unkept:
+        raise unavailable(unkept)
+
+
+def unavailable(missing: Iterable[str]) -> SandboxUnavailableError:
+    names = tuple(missing)
+    reasons = "; ".join(f"{each.tier}: {each.reason}" for each in this_machines.attempts(probed) if each.reason)
     return SandboxUnavailableError(
-        f"Policy limits what a script may reach ({', '.join(missing)}), and nothing here can enforce it. {remedy}",
-        missing=missing,
-        remedy=remedy,
+        f"Policy limits what a script may reach ({', '.join(names)}), and nothing here can enforce it"
+        f"{f' ({reasons})' if reasons else ''}. {INSTALL}",
+        missing=names,
+        remedy=INSTALL,
     )
+
+
+def machine_tiers() -> tuple[Attempt, ...]:
+    """Every kind of walls, strongest first, for a report on this machine."""
+    return this_machines.attempts(probed)
+
+
+def is_mounting(sandbox: Sandbox) -> bool:
+    """Whether these walls can show the bytes that were hashed in the skill's own place."""
+    return sandbox.tier == "bubblewrap"
+
+
+def guarded(sandbox: Sandbox, walls: Walls) -> AbstractContextManager[None]:
+    """While open, protected names that the workspace lacks cannot be made by a script."""
+    if walls.workspace is None or not is_mounting(sandbox):
+        return nullcontext()
+    return stand_ins(walls.workspace, walls.protected)
+
+
+def explanation_of(walls: Walls, isolation: Isolation) -> Callable[[str], str]:
+    """Which wall a script ran into, by what it wrote to stderr."""
+    if isolation.tier == "none":
+        return lambda _: ""
+    return lambda stderr: explanation(stderr, walls)
+
+
+def probed(confined: Confined) -> tuple[int, str]:
+    """How a command inside walls ends; used to try the walls themselves."""
+    ended = run_confined(confined, stdin=b"", timeout=PROBE_TIMEOUT_SECONDS, output_limit=100_000)
+    return ended.status, ended.stderr.decode("utf-8", "replace")
+
+
+def walls_around(
+    command: ScriptCommand,
+    policy: ScriptPolicy,
+    *,
+    work: Path,
+    snapshot: Path | None,
+    state_folder: Path,
+    skill_roots: Iterable[Path],
+) -> Walls:
+    """Absolute, resolved paths. Protected: what would let a script change skills, settings or the user's tools."""
+    granted = granted_paths(command, state_folder) if policy.grant_argument_paths else ()
+    workspace = os.path.realpath(command.workspace) if command.workspace else None
+    named = [os.path.join(workspace, name) for name in PROTECTED_NAMES] if workspace else []
+    protected = (*named, *map(os.path.realpath, skill_roots), os.path.realpath(state_folder))
+    return Walls(
+        skill=str(command.base_directory),
+        snapshot=str(snapshot) if snapshot else None,
+        work=os.path.realpath(work),
+        interpreter=interpreter_paths(command.argv[0], home=os.path.expanduser("~")),
+        workspace=workspace,
+        protected=tuple(dict.fromkeys(protected)),
+        readable=tuple(dict.fromkeys((*existing(policy.readable_paths), *granted))),
+        writable=existing(policy.writable_paths),
+        network=policy.allow_network,
+        filesystem=policy.allow_filesystem,
+        limits=policy.limits,
+        timeout=command.timeout,
+    )
+
+
+def existing(paths: Iterable[Path]) -> tuple[str, ...]:
+    """A path that is not there cannot be shown; the script sees that it is missing either way."""
+    return tuple(os.path.realpath(path) for path in paths if os.path.exists(path))

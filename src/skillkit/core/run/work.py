@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
 from skillkit.core.runs import Artifact
 
 __all__ = ["WorkFolders"]
@@ -43,6 +44,8 @@ class WorkFolders:
 
     def artifacts(self, folder: Path) -> tuple[Artifact, ...]:
         """What a run left: regular files by path, no links, because those may lead anywhere."""
+        for name in PRIVATE_FOLDERS:
+            remove_tree(str(folder / name), os.getpid())
         if is_fresh(folder):
             with self._lock:
                 self._empty.append(folder)
@@ -84,6 +87,8 @@ def files_in(folder: Path) -> Iterator[Artifact]:
 def remove_tree(folder: str, owner: int) -> None:
     """Also what a script made unreadable, never what a link leads to; a forked child leaves its parent's alone."""
     if os.getpid() != owner:
+        return
+    if not os.path.lexists(folder):
         return
     with contextlib.suppress(OSError):
         if os.path.islink(folder):

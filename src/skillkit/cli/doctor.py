@@ -1,0 +1,82 @@
+"""`skillkit doctor`: which walls and interpreters this machine has, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import echo_json, json_option, screen_width
+from skillkit.core.health import InterpreterHealth, TierHealth, interpreters, state_problem, tiers
+from skillkit.core.state import state_folder
+from skillkit.present.terminal import columns, visible
+
+__all__ = ["doctor_command"]
+
+
+@click.command("doctor")
+@click.option("--state-dir", type=click.Path(path_type=Path), help="Where skillkit keeps its state.")
+@json_option
+@click.pass_context
+def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) -> None:
+    """Say what this machine can do, what is missing and how to get it.
+
+    Exit code 1 when scripts would run without walls, or their runs could not be recorded.
+
+    \b
+    Examples:
+      skillkit doctor
+      skillkit doctor --json
+    """
+    walls, programs, folder = tiers(), interpreters(), state_folder(state_dir)
+    problem = state_problem(folder)
+    if as_json:
+        echo_json(
+            walls=[asdict(tier) for tier in walls],
+            interpreters=[asdict(program) for program in programs],
+            state={"folder": str(folder), "problem": problem},
+            is_root=is_root(),
+        )
+    else:
+        show_walls(walls)
+        show_rest(programs, folder, problem)
+    ctx.exit(0 if any(tier.works for tier in walls) and not problem else 1)
+
+
+def show_walls(walls: list[TierHealth]) -> None:
+    heading("Walls around scripts, strongest first")
+    for tier in walls:
+        click.echo(f"  {mark(ok=tier.works)} {tier.name}")
+        for line in columns(tier.layers, screen_width(), indent="      "):
+            click.echo(line)
+        for remark in tier.remarks:
+            click.echo(f"      note: {visible(remark)}")
+    if not any(tier.works for tier in walls):
+        click.echo("  None works here: a policy that requires walls refuses to run anything.")
+
+
+def show_rest(programs: list[InterpreterHealth], folder: Path, problem: str) -> None:
+    heading("Interpreters")
+    for program in programs:
+        found = f"{program.version:<10} {program.path}" if program.path else program.remedy
+        click.echo(f"  {mark(ok=bool(program.path))} {program.name:<8} {visible(found)}")
+    heading("State")
+    click.echo(f"  {mark(ok=not problem)} {visible(str(folder))}")
+    if problem:
+        click.echo(f"      {visible(problem)}")
+    if is_root():
+        click.echo("\nYou are root: the limit of processes does not hold. Better run skillkit as an ordinary user.")
+
+
+def heading(title: str) -> None:
+    click.secho(f"\n{title}", bold=True)
+
+
+def mark(*, ok: bool) -> str:
+    return click.style("+", fg="green") if ok else click.style("-", fg="red")
+
+
+def is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
