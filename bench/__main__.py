@@ -9,10 +9,10 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import reading, running
+from bench import reading, running, walls
 from bench.runner import Row
 
-PARTS = {"Finding and reading": reading.rows, "Running": running.rows}
+PARTS = {"Finding and reading": reading.rows, "Running": running.rows, "Walls": walls.rows}
 HEADER = ("what", "measured", "must", "goal", "meets", "detail")
 
 

@@ -1,0 +1,54 @@
+"""What walls add to a run, for each kind of walls and interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.runner import Row, Timings, measure
+from skillkit import TRUSTED, ScriptPolicy, SkillManager
+from skillkit.core.run import machine_tiers, walls
+from skillkit.core.run.sandbox.choose import Choice
+
+REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
+SCRIPTS = {"noop.sh": ":\n", "noop.py": "pass\n", "noop.js": "\n", "noop.rb": "\n", "noop.pl": "1;\n"}
+# Milliseconds over a bare run: must and goal at p50, must and goal at p95.
+BOUNDS = {"bubblewrap": (25, 11, 50, 20), "landlock": (40, 40, 80, 80)}
+
+
+def rows(work: Path) -> list[Row]:
+    folder = work / "skills" / "runs"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: runs\ndescription: Scripts to measure.\n---\n")
+    for name, text in SCRIPTS.items():
+        (folder / "scripts" / name).write_text(text)
+    found = []
+    for attempt in machine_tiers():
+        if attempt.sandbox is not None:
+            sandbox = attempt.sandbox
+            walls.this_machines = Choice({attempt.tier: lambda sandbox=sandbox: sandbox})
+            found += [row for script in SCRIPTS for row in added(work, attempt.tier, script)]
+    return found
+
+
+def added(work: Path, tier: str, script: str) -> list[Row]:
+    with manager_of(work, TRUSTED) as bare, manager_of(work, REQUIRED) as confined:
+
+        def run(manager: SkillManager) -> Callable[[], object]:
+            return lambda: manager.execute_skill_script("runs", script)
+
+        timings = measure({"bare": run(bare), "walls": run(confined)}, 25)
+    must_p50, goal_p50, must_p95, goal_p95 = BOUNDS[tier]
+    return [
+        row(timings, f"added by {tier}, {script}, p50", timings.p50, must_p50, goal_p50),
+        row(timings, f"added by {tier}, {script}, p95", timings.p95, must_p95, goal_p95),
+    ]
+
+
+def row(timings: Timings, what: str, at: Callable[[str], float], must: float, goal: float) -> Row:
+    detail = f"{at('walls'):.1f} ms against {at('bare'):.1f} ms"
+    return Row(what, at("walls") - at("bare"), must, goal, "ms", detail)
+
+
+def manager_of(work: Path, policy: ScriptPolicy) -> SkillManager:
+    return SkillManager("", "", [], [work / "skills"], policy=policy, state_dir=work / "state")
