@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from bench.runner import Row, Timings, measure
+from bench.runner import Row, measure
 from skillkit import TRUSTED, ScriptPolicy, SkillManager
-from skillkit.core.run import machine_tiers, walls
+from skillkit.core.run import Sandbox, machine_tiers, walls
 from skillkit.core.run.sandbox.choose import Choice
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
@@ -25,10 +26,14 @@ def rows(work: Path) -> list[Row]:
     found = []
     for attempt in machine_tiers():
         if attempt.sandbox is not None:
-            sandbox = attempt.sandbox
-            walls.this_machines = Choice({attempt.tier: lambda sandbox=sandbox: sandbox})
+            only_kind = Choice({attempt.tier: partial(same, attempt.sandbox)})
+            setattr(walls, "this_machines", only_kind)  # noqa: B010 - as if the machine had no other
             found += [row for script in SCRIPTS for row in added(work, attempt.tier, script)]
     return found
+
+
+def same(sandbox: Sandbox) -> Sandbox:
+    return sandbox
 
 
 def added(work: Path, tier: str, script: str) -> list[Row]:
@@ -40,12 +45,12 @@ def added(work: Path, tier: str, script: str) -> list[Row]:
         timings = measure({"bare": run(bare), "walls": run(confined)}, 25)
     must_p50, goal_p50, must_p95, goal_p95 = BOUNDS[tier]
     return [
-        row(timings, f"added by {tier}, {script}, p50", timings.p50, must_p50, goal_p50),
-        row(timings, f"added by {tier}, {script}, p95", timings.p95, must_p95, goal_p95),
+        row(f"added by {tier}, {script}, p50", timings.p50, must_p50, goal_p50),
+        row(f"added by {tier}, {script}, p95", timings.p95, must_p95, goal_p95),
     ]
 
 
-def row(timings: Timings, what: str, at: Callable[[str], float], must: float, goal: float) -> Row:
+def row(what: str, at: Callable[[str], float], must: float, goal: float) -> Row:
     detail = f"{at('walls'):.1f} ms against {at('bare'):.1f} ms"
     return Row(what, at("walls") - at("bare"), must, goal, "ms", detail)
 

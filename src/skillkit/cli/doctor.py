@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import echo_json, json_option, screen_width
+from skillkit.cli.options import echo_json, json_option
 from skillkit.core.health import InterpreterHealth, TierHealth, interpreters, state_problem, tiers
 from skillkit.core.state import state_folder
-from skillkit.present.terminal import columns, visible
+from skillkit.present.terminal import visible
 
 __all__ = ["doctor_command"]
 
@@ -49,8 +49,8 @@ def show_walls(walls: list[TierHealth]) -> None:
     heading("Walls around scripts, strongest first")
     for tier in walls:
         click.echo(f"  {mark(ok=tier.works)} {tier.name}")
-        for line in columns(tier.layers, screen_width(), indent="      "):
-            click.echo(line)
+        for name, value in tier.layers:
+            click.echo(f"      {name:<10} {visible(value)}")
         for remark in tier.remarks:
             click.echo(f"      note: {visible(remark)}")
     if not any(tier.works for tier in walls):

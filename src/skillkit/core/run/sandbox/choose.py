@@ -150,9 +150,16 @@ def _seatbelt() -> Sandbox:
     return SeatbeltSandbox()
 
 
+def _windows() -> Sandbox:
+    from skillkit.core.run.sandbox.windows import WindowsSandbox
+
+    return WindowsSandbox()
+
+
 MAKERS: dict[str, dict[str, Callable[[], Sandbox]]] = {
     "linux": {"bubblewrap": _bubblewrap, "landlock": _landlock},
     "darwin": {"seatbelt": _seatbelt},
+    "win32": {"job": _windows},
 }
 this_machines = Choice(MAKERS.get(sys.platform, {}))
 

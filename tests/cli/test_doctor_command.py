@@ -1,0 +1,63 @@
+"""`skillkit doctor`, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "skillkit", "doctor", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_each_kind_of_walls_is_there_or_has_a_reason() -> None:
+    structure = json.loads(doctor("--json").stdout)
+    assert [tier["name"] for tier in structure["walls"]] == ["bubblewrap", "landlock"]
+    for tier in structure["walls"]:
+        assert tier["works"] == bool(tier["layers"])
+        assert tier["works"] or tier["remarks"][0]
+
+
+def test_interpreters_are_shown_with_version_and_real_path() -> None:
+    programs = {each["name"]: each for each in json.loads(doctor("--json").stdout)["interpreters"]}
+    assert list(programs) == ["python3", "bash", "node", "ruby", "perl"]
+    assert programs["bash"]["version"][0].isdigit()
+    for program in programs.values():
+        assert not program["path"] or Path(program["path"]).read_bytes()[:2] != b"#!"
+
+
+def test_a_missing_interpreter_comes_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    shown = doctor(PATH=str(tmp_path)).stdout
+    assert "- ruby     missing; install it: sudo apt-get install ruby" in shown
+
+
+def test_a_state_folder_that_cannot_be_written_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = doctor("--state-dir", str(tmp_path / "file" / "state"))
+    assert ended.returncode == 1
+    assert "choose another folder with SKILLKIT_STATE_DIR" in ended.stdout
+
+
+def test_the_report_is_readable(tmp_path: Path) -> None:
+    ended = doctor("--state-dir", str(tmp_path))
+    for shown in ("Walls around scripts, strongest first", "Interpreters", "State", str(tmp_path)):
+        assert shown in ended.stdout
+    assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_machine_with_walls_and_state_is_well(form: tuple[str, ...], tmp_path: Path) -> None:
+    structure = json.loads(doctor("--json").stdout)
+    expected = 0 if any(tier["works"] for tier in structure["walls"]) else 1
+    assert doctor("--state-dir", str(tmp_path), *form).returncode == expected
