@@ -134,7 +134,9 @@ def environment_of(pid: int) -> bytes | None:
         fields = _fields(pid)
         flags, end_of_environment = int(fields[6]), int(fields[48])
     except (OSError, ValueError, IndexError) as error:
-        return None if getattr(error, "errno", 0) in SHORTAGES else b""
+        if getattr(error, "errno", 0) in SHORTAGES:
+            raise
+        return b""
     return None if end_of_environment == 0 and not flags & PF_EXITING and not is_denied else b""
 
 

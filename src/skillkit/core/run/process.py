@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["ProcessRequest", "run_confined", "run_process"]
 
 CANCEL_LOOK_SECONDS = 0.02
-SHORTAGE_LOOK_SECONDS = 0.005
+SHORTAGE_LOOK_SECONDS = 0.02
 LINGER_SECONDS = 0.1  # for `> >(tee log)`: the script is over, its helper still writes the last lines
 DRAIN_SECONDS = 0.25  # for pipes that somebody out of reach keeps open
 DEATH_SECONDS = 2.0  # for a killed process that the kernel cannot end yet
@@ -242,12 +242,12 @@ class _Run:
 
     def _start(self, request: ProcessRequest) -> tuple[subprocess.Popen[bytes], Tree]:
         held = self._held
-        stdin, self._feed_fd = held.pipe() if request.stdin else (subprocess.DEVNULL, -1)
         stdout, stdout_end = held.pipe()
-        stderr, stderr_end = held.pipe()
-        liveness, liveness_end = held.pipe()
         if held.are_scarce() and has_other_runs():
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        stderr, stderr_end = held.pipe()
+        liveness, liveness_end = held.pipe()
+        stdin, self._feed_fd = held.pipe() if request.stdin else (subprocess.DEVNULL, -1)
         with suppress(OSError):  # where so many descriptors are not allowed, a low number does
             liveness_end = held.kept(liveness_end, least=LIVENESS_FD)
         memories = [held.memory(content) for content in request.contents]

@@ -44,6 +44,7 @@ GIVE_UP_SECONDS = 2.0  # without finding one more
 HARD_LIMIT_SECONDS = 6.0
 NEWEST = 4  # pids looked at first: in a storm, the others are mostly gone
 EXEC_GLIMPSE_SECONDS = 0.0003  # how long to look away from a process that is in the middle of exec
+EXEC_SECONDS = 0.25  # what takes longer is no exec, but a process that will not be seen through
 BRIEF_SECONDS = 0.001  # a look in which nobody can be born, fork and be gone unseen
 BRIEF_LOOKS = 4  # of these in a row find nobody of ours: then there is nobody
 LOOKS = 4  # of any length, where a busy machine allows no brief ones,
@@ -177,7 +178,10 @@ class _Quiet:
     def is_enough(self) -> bool:
         if self._brief_looks >= BRIEF_LOOKS:
             return True
-        return self._looks >= LOOKS and time.monotonic() - self._since > LOOKS_SECONDS
+        return self._looks >= LOOKS and not self.is_shorter_than(LOOKS_SECONDS)
+
+    def is_shorter_than(self, seconds: float) -> bool:
+        return time.monotonic() - self._since < seconds
 
 
 class _Hunt:
@@ -189,7 +193,7 @@ class _Hunt:
 
     def __init__(self, tree: Tree, *, uncounted_group: int) -> None:
         self.killed = 0
-        self._struck = 0
+        self._struck: set[int] = set()
         self._tree = tree
         self._uncounted_group = uncounted_group
         self.is_late = False
@@ -206,13 +210,13 @@ class _Hunt:
         self._follow()
         looks, held_until = 0, time.monotonic() + HELD_SECONDS
         while not has_hung_up(*self._tree.pipes):
-            struck = self._struck
+            struck = len(self._struck)
             if looks > 0:  # first give way to children of other runs: until they exec, they hold copies
                 self._strike_holders()
             self.suspects = self._newcomers()
             self._follow()
             looks, now = looks + 1, time.monotonic()
-            if self._struck > struck:
+            if len(self._struck) > struck:
                 looks, held_until = 0, now + HELD_SECONDS
             elif self.is_late or (now > held_until and looks > HELD_LOOKS):
                 return False
@@ -250,14 +254,15 @@ class _Hunt:
         """
         quiet = _Quiet()
         while self.suspects and not quiet.is_enough():
-            began, struck = time.monotonic(), self._struck
+            began, struck = time.monotonic(), len(self._struck)
             unsure = self._look()
-            if self._struck > struck:
+            if len(self._struck) > struck:
                 kill_group(self._tree)
                 self._give_up = min(time.monotonic() + GIVE_UP_SECONDS, self._hard_limit)
                 quiet = _Quiet()
             elif unsure:
                 time.sleep(EXEC_GLIMPSE_SECONDS)
+                unsure = unsure if quiet.is_shorter_than(EXEC_SECONDS) or self._is_short else []
             elif self._has_doubts:
                 quiet.add(began)
             else:
@@ -270,7 +275,8 @@ class _Hunt:
             is_over(pidfd, within=max(0.0, self._give_up - time.monotonic()))
 
     def _look(self) -> list[int]:
-        """Strike all suspects, in a crowd the newest first and then in order; those that cannot be told yet."""
+        """Strike all suspects, in a crowd the newest first and then in order; who cannot be told yet."""
+        self._is_short = False  # of descriptors
         newest = self.suspects[: -NEWEST - 1 : -1] if len(self.suspects) > 2 * NEWEST else []
         caught = {pid for pid in newest if self._strike(pid)}
         return [pid for pid in self.suspects if pid not in caught and self._strike(pid) is None]
@@ -288,6 +294,7 @@ class _Hunt:
             return False
         except OSError as error:
             if error.errno in SHORTAGES:
+                self._is_short = True
                 return None
             _census.note(pid, 0, b"")  # the number of a thread, whose process has its own
             return False
@@ -308,7 +315,11 @@ class _Hunt:
         if session == self._session:
             return True
         # Session 0 is a kernel thread's, or one outside this PID namespace.
-        environment = environment_of(pid) if session else b""
+        try:
+            environment = environment_of(pid) if session else b""
+        except OSError:
+            self._is_short = True
+            return None
         if environment is None:
             return None
         _census.note(pid, session, environment)
@@ -327,12 +338,12 @@ class _Hunt:
                 os.close(pidfd)
 
     def _kill(self, pid: int, pidfd: int) -> None:
-        """Send SIGKILL and keep the pidfd, to see it die."""
+        """Send SIGKILL and keep the pidfd, to see it die; one that takes its time to die counts once."""
         with suppress(OSError):
             is_counted = os.getpgid(pid) != self._uncounted_group
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            self.killed += is_counted
-        self._struck += 1
+            self.killed += is_counted and pid not in self._struck
+        self._struck.add(pid)
         self._dying.append(pidfd)
         if len(self._dying) > PIDFD_LIMIT:
             os.close(self._dying.pop(0))
