@@ -64,7 +64,9 @@ def language_at(path: Path) -> str | None:
     name = path.name
     if not os.path.isfile(path) or not _is_candidate(name):
         return None
-    return language_of(_suffix_of(name), _shebang_of(_head_of(os.path.realpath(path))))
+    return language_of(
+        _suffix_of(name), _shebang_of(_head_of(os.path.realpath(path) if os.path.islink(path) else str(path)))
+    )
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from skillkit.core.detect import language_at
 from skillkit.core.digest import manifest_of
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
 from skillkit.core.models import Skill
-from skillkit.core.paths import FilePathResolver
+from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.arguments import stdin_bytes, words
 from skillkit.core.resolve.environment import script_environment
@@ -44,7 +43,7 @@ def resolve_command(
     skill: Skill, call: CallArguments, policy: ScriptPolicy, own_environment: Mapping[str, str], run: Runner
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
-    base = Path(os.path.realpath(skill.base_directory))
+    base = Path(real_path(skill.base_directory))
     script = script_named(call.script_name, skill.name, base, skill.scripts)
     path = FilePathResolver.resolve_path(base, script.path)
     require_part_of_skill(path, skill.name, base)

@@ -13,7 +13,10 @@ from skillkit.core.policy import ScriptPolicy
 
 __all__ = ["is_never_passed", "script_environment", "search_path"]
 
-PASSED = ("LANG", "TZ", "HOME", "TMPDIR")
+PASSED = (
+    *("LANG", "TZ", "HOME", "TMPDIR", "LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC"),
+    *("LC_TIME", "LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"),
+)
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
 NEVER_PASSED = frozenset(
@@ -34,7 +37,6 @@ def script_environment(
 ) -> dict[str, str]:
     """An allow-list, what policy passes by name, and what the script should know of its skill."""
     built = {name: own[name] for name in PASSED if name in own}
-    built |= {name: value for name, value in own.items() if name.startswith("LC_")}
     named = own if policy.inherit_environment else policy.pass_environment
     built |= {name: own[name] for name in named if name in own and not is_never_passed(name)}
     built["PATH"] = search_path(own, base_directory, workspace)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from skillkit.core.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.exceptions import InterpreterNotAllowedError, InterpreterNotFoundError
-from skillkit.core.paths import is_inside
+from skillkit.core.paths import is_inside, real_path
 
 __all__ = ["Interpreter", "Runner", "forget_interpreters", "interpreter_for"]
 
@@ -107,8 +107,8 @@ def candidates(name: str, path: str) -> Iterable[str]:
 
 def is_within(program: str, folders: Sequence[Path]) -> bool:
     """By its own path or by where its links lead."""
-    real = os.path.realpath(program)
-    closed = [os.path.realpath(folder) for folder in folders]
+    real = real_path(program)
+    closed = [real_path(folder) for folder in folders]
     return any(is_inside(place, folder) for place in (program, real) for folder in closed)
 
 

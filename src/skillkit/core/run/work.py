@@ -44,8 +44,9 @@ class WorkFolders:
 
     def artifacts(self, folder: Path) -> tuple[Artifact, ...]:
         """What a run left: regular files by path, no links, because those may lead anywhere."""
-        for name in PRIVATE_FOLDERS:
-            remove_tree(str(folder / name), os.getpid())
+        if not is_fresh(folder):
+            for name in PRIVATE_FOLDERS:
+                remove_tree(str(folder / name), os.getpid())
         if is_fresh(folder):
             with self._lock:
                 self._empty.append(folder)
