@@ -10,13 +10,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentChangedError, ContentLoadError
+from skillkit.core.runs import Manifest
 
-__all__ = ["LEFT_OUT", "Manifest", "manifest_of", "snapshot_of"]
+__all__ = ["LEFT_OUT", "manifest_of", "snapshot_of"]
 
 LEFT_OUT = ".git"
 COPIED = ("sha256 ", "link ")  # what is unreadable or no file cannot take part in a run
@@ -24,30 +24,35 @@ CHUNK_BYTES = 1 << 20
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
 SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
+KEPT_MANIFESTS = 256
 UNUSED_SECONDS = 30 * 86_400
 
 FileKey = tuple[int, int, int, int, int]
 
 _hashes: dict[str, tuple[FileKey, str]] = {}
+_manifests: dict[tuple[tuple[str, str], ...], Manifest] = {}
 _lock = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """Every file by relative path with what it holds, in order, and the digest of that list."""
-
-    digest: str
-    entries: tuple[tuple[str, str], ...]
 
 
 def manifest_of(base_directory: Path) -> Manifest:
     """Links enter as their text, folders only through what they hold; `.git` is left out."""
-    entries = sorted(entries_below(os.fspath(base_directory), ""))
+    entries = tuple(sorted(entries_below(os.fspath(base_directory), "")))
+    known = _manifests.get(entries)
+    if known is None:
+        known = Manifest(digest_of(entries), entries)
+        with _lock:
+            if len(_manifests) >= KEPT_MANIFESTS:
+                _manifests.clear()
+            _manifests[entries] = known
+    return known
+
+
+def digest_of(entries: tuple[tuple[str, str], ...]) -> str:
     summary = sha256()
     for relative, content in entries:
         # Neither a name nor a link's text can hold a NUL, so no two skills give the same list.
         summary.update(os.fsencode(relative) + b"\0" + os.fsencode(content) + b"\0")
-    return Manifest(summary.hexdigest(), tuple(entries))
+    return summary.hexdigest()
 
 
 def entries_below(folder: str, prefix: str) -> Iterator[tuple[str, str]]:

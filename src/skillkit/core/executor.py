@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillkit.core.decide import approval_request, decide
-from skillkit.core.digest import Manifest, manifest_of, snapshot_of
+from skillkit.core.digest import manifest_of, snapshot_of
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
     AuditUnavailableError,
@@ -48,7 +48,15 @@ from skillkit.core.run import (
     sandbox_for,
     walls_around,
 )
-from skillkit.core.runs import Decision, Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
+from skillkit.core.runs import (
+    Decision,
+    Isolation,
+    Manifest,
+    PreparedRun,
+    ProcessExit,
+    ScriptCommand,
+    ScriptExecutionResult,
+)
 from skillkit.core.state import StateStore, state_folder
 
 __all__ = ["Flow", "OnOutput", "ScriptExecutor"]
@@ -56,6 +64,7 @@ __all__ = ["Flow", "OnOutput", "ScriptExecutor"]
 OnOutput = Callable[[str, bytes], None]
 SHIM_TIMEOUT_SECONDS = 10.0
 LONGEST_SECONDS = 86_400
+NO_WALLS = Walls(skill="/", snapshot=None, work="/", interpreter=())
 
 
 class Flow:
@@ -83,23 +92,27 @@ class Flow:
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
         wakeup_fd: int | None = None,
+        is_fresh: bool = False,
     ) -> ScriptExecutionResult:
-        """Runs what was prepared, once, and records it; a refusal is recorded and raised."""
+        """Runs what was prepared, once, and records it; a refusal is recorded and raised.
+
+        `is_fresh` says that nothing came between, so that the digest just taken need not be taken again.
+        """
         command = prepared.command
         try:
             require_allowed(prepared)
-            manifest = unchanged_manifest(command)
+            manifest = command.manifest if is_fresh and command.manifest else unchanged_manifest(command)
             sandbox = sandbox_for(self.policy)
             snapshot = self.snapshot(command, manifest) if is_mounting(sandbox) else None
             work = self.new_work_folder(command)
         except SkillKitError as error:
             self.record_refusal(error, prepared)
-        walls = self.walls(command, work, snapshot)
-        command = with_work_folder(command, work)
+        walls = self.walls(command, work, snapshot) if sandbox.tier != "none" else NO_WALLS
+        environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
         try:
             started = self.audit.append("started", start_fields(prepared))
             with guarded(sandbox, walls):
-                confined = sandbox.confine(command.argv, command.cwd, command.environment, walls)
+                confined = sandbox.confine(command.argv, command.cwd, environment, walls)
                 ended = self.recorded_run(started.seq, command, confined, cancel, on_output, wakeup_fd)
         except BaseException:
             self.work_folders.artifacts(work)
@@ -137,7 +150,7 @@ class Flow:
             prepared = self.prepare(skill, call)
         except SkillKitError as error:
             self.record_unresolved(error, skill.name, call)
-        return self.complete(prepared, **run)
+        return self.complete(prepared, is_fresh=True, **run)
 
     def record_unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> NoReturn:
         fields = unresolved_fields(skill_name, call.script_name, call.session_id, call.arguments, call.argv)
@@ -310,14 +323,10 @@ def started_and_run(
         ) from error
 
 
-def with_work_folder(command: ScriptCommand, work: Path) -> ScriptCommand:
-    return replace(command, environment={**command.environment, "SKILL_WORK_DIR": str(work)})
-
-
 def isolation_of(isolation: Isolation, ended: ProcessExit) -> Isolation:
     """Walls kill by namespace or subreaper, unless somebody was seen to be left all the same."""
     is_exact = isolation.tier != "none" and ended.kill != "incomplete"
-    return isolation if is_exact else replace(isolation, kill=ended.kill)
+    return isolation if is_exact or isolation.kill == ended.kill else replace(isolation, kill=ended.kill)
 
 
 def brief_output(argv: Sequence[str], path: str) -> str:

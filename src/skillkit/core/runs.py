@@ -14,6 +14,7 @@ __all__ = [
     "Artifact",
     "Decision",
     "Isolation",
+    "Manifest",
     "Option",
     "OptionRequest",
     "PreparedRun",
@@ -31,6 +32,14 @@ class Decision(IntEnum):
     ALLOW = 0
     ASK = 1
     DENY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Every file of a skill by relative path with what it holds, in order, and the digest of that list."""
+
+    digest: str
+    entries: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class ScriptCommand:
     script_arguments: tuple[str, ...]
     session_id: str | None
     workspace: Path | None
+    manifest: Manifest | None = field(default=None, repr=False, compare=False)
+    """What the digest was taken of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
 from skillkit.core.resolve.lookup import script_named
 from skillkit.core.resolve.permissions import require_part_of_skill, require_plain_file
-from skillkit.core.runs import ScriptCommand
+from skillkit.core.runs import Manifest, ScriptCommand
 
 __all__ = ["CallArguments", "resolve_command"]
 
@@ -44,10 +45,7 @@ def resolve_command(
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
     base = Path(real_path(skill.base_directory))
-    script = script_named(call.script_name, skill.name, base, skill.scripts)
-    path = FilePathResolver.resolve_path(base, script.path)
-    require_part_of_skill(path, skill.name, base)
-    require_plain_file(path, skill.name)
+    manifest = manifest_of(base) if base.is_dir() else NOTHING
     environment = script_environment(
         policy,
         own_environment,
@@ -56,20 +54,19 @@ def resolve_command(
         base_directory=base,
         workspace=call.workspace,
     )
-    language = language_at(path) or script.script_type
-    closed = (base,) if call.workspace is None else (base, call.workspace)
-    interpreter = interpreter_for(language, environment["PATH"], policy.allowed_interpreters, run, closed=closed)
+    located = located_script(skill, call, base, manifest.digest, environment["PATH"], policy, run)
+    interpreter = located.interpreter
     script_arguments = words(call.argv)
     refuse_batch_metacharacters(interpreter, script_arguments)
     return ScriptCommand(
         skill_name=skill.name,
-        digest=manifest_of(base).digest,
+        digest=manifest.digest,
         base_directory=base,
-        script_path=path,
-        script_name=path.relative_to(base).as_posix(),
+        script_path=located.path,
+        script_name=located.name,
         interpreter=interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(interpreter.path, *interpreter.arguments, str(path), *script_arguments),
+        argv=(interpreter.path, *interpreter.arguments, str(located.path), *script_arguments),
         cwd=str(working_directory(base, call.workspace, policy)),
         environment=environment,
         stdin=stdin_bytes(call.arguments, call.stdin),
@@ -79,7 +76,53 @@ def resolve_command(
         script_arguments=script_arguments,
         session_id=call.session_id,
         workspace=call.workspace,
+        manifest=manifest,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Which file a name means, and what runs it."""
+
+    path: Path
+    name: str
+    interpreter: Interpreter
+
+
+_located: dict[object, Located] = {}
+LOCATED_LIMIT = 4096
+NOTHING = Manifest("", ())
+
+
+def located_script(
+    skill: Skill, call: CallArguments, base: Path, digest: str, path: str, policy: ScriptPolicy, run: Runner
+) -> Located:
+    """Looked up once for a digest: while no file and no link of the skill changes, a name means the same.
+
+    What the digest does not tell, the mode of the file and whether the interpreter is there, is asked each time.
+    """
+    key = (base, digest, call.script_name, path, call.workspace, policy.allowed_interpreters)
+    known = _located.get(key)
+    if known is None or not os.access(known.interpreter.path, os.X_OK):
+        known = looked_up(skill, call, base, path, policy, run)
+        if len(_located) >= LOCATED_LIMIT:
+            _located.clear()
+        _located[key] = known
+    require_plain_file(known.path, skill.name)
+    return known
+
+
+def looked_up(
+    skill: Skill, call: CallArguments, base: Path, search_path: str, policy: ScriptPolicy, run: Runner
+) -> Located:
+    script = script_named(call.script_name, skill.name, base, skill.scripts)
+    path = FilePathResolver.resolve_path(base, script.path)
+    require_part_of_skill(path, skill.name, base)
+    require_plain_file(path, skill.name)
+    language = language_at(path) or script.script_type
+    closed = (base,) if call.workspace is None else (base, call.workspace)
+    interpreter = interpreter_for(language, search_path, policy.allowed_interpreters, run, closed=closed)
+    return Located(path, path.relative_to(base).as_posix(), interpreter)
 
 
 def working_directory(base: Path, workspace: Path | None, policy: ScriptPolicy) -> Path:

@@ -36,7 +36,7 @@ def script_environment(
     workspace: Path | None,
 ) -> dict[str, str]:
     """An allow-list, what policy passes by name, and what the script should know of its skill."""
-    built = {name: own[name] for name in PASSED if name in own}
+    built = {name: value for name in PASSED if (value := own.get(name)) is not None}
     named = own if policy.inherit_environment else policy.pass_environment
     built |= {name: own[name] for name in named if name in own and not is_never_passed(name)}
     built["PATH"] = search_path(own, base_directory, workspace)

@@ -24,6 +24,7 @@ __all__ = ["explanation_of", "guarded", "is_mounting", "machine_tiers", "sandbox
 
 PROTECTED_NAMES = (".git", ".claude", ".agents", ".vscode", "skillkit.toml")
 PROBE_TIMEOUT_SECONDS = 10.0
+USUAL_LIMITS = Limits()
 INSTALL = "Install bubblewrap (Debian and Ubuntu: 'sudo apt-get install bubblewrap'); 'skillkit doctor' says more."
 
 run_log = logging.getLogger("skillkit.run")
@@ -51,7 +52,7 @@ def refuse_unkept(policy: ScriptPolicy) -> None:
         "readable_paths": bool(policy.readable_paths),
         "writable_paths": bool(policy.writable_paths),
         "grant_argument_paths": not policy.grant_argument_paths,
-        "limits": policy.limits != Limits(),
+        "limits": policy.limits != USUAL_LIMITS,
     }
     unkept = tuple(name for name, is_written in written.items() if is_written)
     if unkept:

@@ -44,10 +44,7 @@ class WorkFolders:
 
     def artifacts(self, folder: Path) -> tuple[Artifact, ...]:
         """What a run left: regular files by path, no links, because those may lead anywhere."""
-        if not is_fresh(folder):
-            for name in PRIVATE_FOLDERS:
-                remove_tree(str(folder / name), os.getpid())
-        if is_fresh(folder):
+        if is_fresh(folder) or is_fresh(without_private_folders(folder)):
             with self._lock:
                 self._empty.append(folder)
             return ()
@@ -62,6 +59,13 @@ class WorkFolders:
                 self._cleaner()
             self._root = self._cleaner = None
             self._empty.clear()
+
+
+def without_private_folders(folder: Path) -> Path:
+    """What walls put there for themselves goes with the run."""
+    for name in PRIVATE_FOLDERS:
+        remove_tree(str(folder / name), os.getpid())
+    return folder
 
 
 def is_fresh(folder: Path) -> bool:

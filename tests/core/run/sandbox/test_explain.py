@@ -167,3 +167,9 @@ def test_a_limit_is_explained(argv: tuple[str, ...], key: str) -> None:
         room = Room.made(folder).with_walls(limits=Limits(data_megabytes=200, temporary_megabytes=4))
         status, _, errors = room.run(*argv)
         assert (status, f"limits.{key}." in explanation(errors, room.walls)) == (1, True), errors
+
+
+def test_a_shell_names_its_script_first_and_the_path_that_failed_last() -> None:
+    walls = Walls(skill="/skill", snapshot=None, work="/work", interpreter=())
+    line = "/skill/scripts/p.sh: line 1: /data/out.txt: Read-only file system\n"
+    assert explanation(line, walls).startswith("/data/out.txt is read-only inside the walls; allow it with --write")

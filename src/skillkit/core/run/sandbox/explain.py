@@ -106,9 +106,12 @@ def _of_path(line: str, walls: Walls, exists: Callable[[str], bool]) -> str:
 
 
 def _paths(line: str) -> Iterator[str]:
-    """Absolute paths a line names; those in quotes first, because the others may end at a space too early."""
+    """Absolute paths a line names; those in quotes first, because the others may end at a space too early.
+
+    Of the others the last first: a shell names its script before the path that failed.
+    """
     found = [match for match in PATH.finditer(line) if not match.group(0).startswith("/dev/tcp/")]
-    for match in sorted(found, key=lambda each: each.lastgroup == "bare"):
+    for match in sorted(found, key=lambda each: (each.lastgroup == "bare", -each.start())):
         yield os.path.normpath(match[match.lastgroup or 0])
 
 
