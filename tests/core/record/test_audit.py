@@ -363,9 +363,8 @@ def test_killing_the_writer_loses_no_acknowledged_record(log: AuditLog, store: S
             acknowledged[int(seq)] = digest
         os.kill(process.pid, signal.SIGKILL)
         # Not by communicate(): it would begin behind what readline() has taken in already.
-        rest = process.stdout.read()
-        process.stdout.close()
-        process.wait()
+        with process:
+            rest = process.stdout.read()
         # A last line that the kill cut short acknowledged nothing.
         for line in rest.splitlines(keepends=True):
             if line.endswith("\n"):
