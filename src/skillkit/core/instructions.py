@@ -26,8 +26,8 @@ PLACEHOLDER = re.compile(
 
 
 # shlex takes half a minute for one long word; these look at each character once.
-PIECE = re.compile(r"""'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\.""", re.DOTALL)
-WORD = re.compile(rf"""(?:[^ \t\r\n'"\\]++|{PIECE.pattern})++""", re.DOTALL)
+PIECE = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+WORD = re.compile(rf"""(?:[^ \t\r\n'"\\]|{PIECE.pattern})+""", re.DOTALL)
 
 
 def instructions_for(

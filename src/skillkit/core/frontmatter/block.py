@@ -42,12 +42,13 @@ UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-
 # Only YAML ends a line there; editors, and so the people who wrote the file, do not.
 OTHER_LINE_ENDS = str.maketrans("\x85\u2028\u2029", "   ")
 NESTING = re.compile(r"[\[{]|[-?][ \t]|\n +(?=[^ ])")
-# A plain description with its continuation lines; possessive, so that each character is looked at once.
+# A plain description with its continuation lines. No possessive groups here or elsewhere: Python 3.11 before
+# 3.11.5 matches them wrongly.
 PLAIN_DESCRIPTION = re.compile(
-    r"^(description:[ \t]*+(?:\n[ \t]++)?+)(?![\"'|>\[{&*!%@`#\n]|-\s)([^\n]++(?:\n[ \t]++[^\n]++)*+)",
+    r"^(description:[ \t]*(?:\n[ \t]+)?)(?![\s\"'|>\[{&*!%@`#]|-\s)([^\n]+(?:\n[ \t]+[^\n]+)*)",
     re.MULTILINE,
 )
-HASH_IN_TEXT = re.compile(r"(?<=\S)[ \t]++#(?=\S)")
+HASH_IN_TEXT = re.compile(r"(?<=\S)[ \t]+#(?=\S)")
 
 
 @dataclass(slots=True)

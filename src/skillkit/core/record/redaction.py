@@ -105,9 +105,9 @@ _HEADER = re.compile(rf"(?P<lead>(?i:(?:authorization|cookie)){_BETWEEN}\\{{0,3}
 _BEARER = re.compile(r"(?P<lead>(?<![A-Za-z0-9])(?i:bearer)[ \t]{1,4}+)(?!\[masked\])[^\s\"',;]{6,}+")
 _NAME = re.compile(rf"(?<![\w-])(?P<name>[\w-]++){_BETWEEN}|(?<!\S)(?P<flag>--?[A-Za-z][\w-]*+)[ \t]{{1,4}}+")
 _VALUE = re.compile(
-    r"(?P<quote>\")(?:[^\"\\\n]|\\.)*+\"?+"
-    r"|(?P<single>')(?:[^'\\\n]|\\.)*+'?+"
-    r"|(?P<escaped>\\{1,3}[\"'])(?:[^\"'\\\n]|\\(?![\\\"']).)*+(?:\\{1,3}[\"'])?+"
+    r"(?P<quote>\")(?:[^\"\\\n]|\\.)*\"?"
+    r"|(?P<single>')(?:[^'\\\n]|\\.)*'?"
+    r"|(?P<escaped>\\{1,3}[\"'])(?:[^\"'\\\n]|\\(?![\\\"']).)*(?:\\{1,3}[\"'])?"
     r"|[^\s\"']++"
 )
 _KEYED = re.compile(
