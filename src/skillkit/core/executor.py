@@ -96,13 +96,15 @@ class Flow:
     ) -> ScriptExecutionResult:
         """Runs what was prepared, once, and records it; a refusal is recorded and raised.
 
-        `is_fresh` says that nothing came between, so that the digest just taken need not be taken again.
+        `is_fresh` says that nothing came between: walls that mount a copy of what was hashed then need no
+        second look at the folder. Others run from the folder, so it is always looked at again.
         """
         command = prepared.command
         try:
             require_allowed(prepared)
-            manifest = command.manifest if is_fresh and command.manifest else unchanged_manifest(command)
             sandbox = sandbox_for(self.policy)
+            is_known = is_fresh and is_mounting(sandbox)
+            manifest = (command.manifest if is_known else None) or unchanged_manifest(command)
             snapshot = self.snapshot(command, manifest) if is_mounting(sandbox) else None
             work = self.new_work_folder(command)
         except SkillKitError as error:
