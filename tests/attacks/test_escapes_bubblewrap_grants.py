@@ -357,7 +357,9 @@ def test_a_script_cannot_end_its_own_guard(user: int | None) -> None:
     with open_folder() as folder:
         room = Room.made(folder, user=user)
         beats = room.work / "beats"
-        script = STORM.replace("time.sleep(60)", "os.kill(0, 9)")
+        # Only once the storm rages: before its first beat there would be nothing to look at.
+        rage = "while not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+        script = STORM.replace("time.sleep(60)", f"{rage}\nos.kill(0, 9)")
         process = room.start(room.confined(PYTHON, "-c", script, str(beats)))
         ended(process)
         assert has_stopped(beats)
