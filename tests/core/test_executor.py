@@ -27,8 +27,9 @@ from skillkit import (
     SkillManager,
     ToolRestrictionError,
 )
+from skillkit.core.questions import Option
 from skillkit.core.resolve import CallArguments
-from skillkit.core.runs import Decision, Option
+from skillkit.core.runs import Decision
 
 
 @dataclass

@@ -8,6 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from skillkit.core.exceptions import SkillKitError
+from skillkit.core.questions import OptionRequest
 
 __all__ = [
     "TIMEOUT_EXIT_CODE",
@@ -15,8 +16,6 @@ __all__ = [
     "Decision",
     "Isolation",
     "Manifest",
-    "Option",
-    "OptionRequest",
     "PreparedRun",
     "ProcessExit",
     "ScriptCommand",
@@ -152,28 +151,6 @@ class ScriptExecutionResult:
     @property
     def signaled(self) -> bool:
         return self.signal is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One way to answer a request."""
-
-    id: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class OptionRequest:
-    """A question to a person, answered by the id of one option."""
-
-    id: str
-    title: str
-    message: str
-    options: tuple[Option, ...]
-    context: Mapping[str, object] = field(default_factory=dict, hash=False)
-    session_id: str | None = None
-    created_at: float = 0.0
-    expires_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

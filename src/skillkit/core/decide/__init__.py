@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillkit.core.decide.approval import OPTIONS, approval_request
+from skillkit.core.decide.approval import approval_request
 from skillkit.core.decide.rules import Ruling, Verdict, decide
 
-__all__ = ["OPTIONS", "Ruling", "Verdict", "approval_request", "decide"]
+__all__ = ["Ruling", "Verdict", "approval_request", "decide"]

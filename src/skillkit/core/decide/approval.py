@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
-from skillkit.core.runs import Option, OptionRequest, ScriptCommand
+from skillkit.core.questions import OPTIONS, OptionRequest
+from skillkit.core.runs import ScriptCommand
 
-__all__ = ["OPTIONS", "approval_request"]
-
-OPTIONS = (
-    Option("yes_once", "Yes once"),
-    Option("yes_in_session", "Yes in this session"),
-    Option("no", "No"),
-)
+__all__ = ["approval_request"]
 
 
 def approval_request(command: ScriptCommand, reasons: tuple[str, ...]) -> OptionRequest:
