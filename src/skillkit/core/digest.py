@@ -9,14 +9,14 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from bisect import bisect_left
 from hashlib import sha256
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentChangedError, ContentLoadError
 from skillkit.core.runs import Manifest
 
-__all__ = ["LEFT_OUT", "manifest_of", "snapshot_of"]
+__all__ = ["LEFT_OUT", "has_unchanged", "manifest_of", "snapshot_of"]
 
 LEFT_OUT = ".git"
 COPIED = ("sha256 ", "link ")  # what is unreadable or no file cannot take part in a run
@@ -36,7 +36,7 @@ _lock = threading.Lock()
 
 def manifest_of(base_directory: Path) -> Manifest:
     """Links enter as their text, folders only through what they hold; `.git` is left out."""
-    entries = tuple(sorted(entries_below(os.fspath(base_directory), "")))
+    entries = tuple(sorted(entries_below(os.fspath(base_directory))))
     known = _manifests.get(entries)
     if known is None:
         known = Manifest(digest_of(entries), entries)
@@ -47,6 +47,13 @@ def manifest_of(base_directory: Path) -> Manifest:
     return known
 
 
+def has_unchanged(base_directory: Path, relative: str, manifest: Manifest) -> bool:
+    """Whether one file of the skill still holds what the manifest says."""
+    place = bisect_left(manifest.entries, (relative, ""))
+    path = os.path.join(base_directory, relative)
+    return manifest.entries[place : place + 1] == ((relative, known_content(path) or content_of(path)),)
+
+
 def digest_of(entries: tuple[tuple[str, str], ...]) -> str:
     summary = sha256()
     for relative, content in entries:
@@ -55,27 +62,44 @@ def digest_of(entries: tuple[tuple[str, str], ...]) -> str:
     return summary.hexdigest()
 
 
-def entries_below(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-    pending = [(folder, prefix)]
+def entries_below(folder: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    pending = [(folder, "")]
     while pending:
         path, inside = pending.pop()
         try:
             with os.scandir(path) as listing:
-                found = list(listing)
-            for entry in found:
-                relative = f"{inside}{entry.name}"
+                entries = list(listing)
+            for entry in entries:
+                relative = inside + entry.name
                 if entry.is_symlink():
-                    yield relative, f"link {os.readlink(entry.path)}"
-                elif entry.is_dir(follow_symlinks=False):
-                    if entry.name != LEFT_OUT:
-                        pending.append((entry.path, f"{relative}/"))
-                else:
-                    yield relative, content_of(entry.path)
+                    found.append((relative, f"link {os.readlink(entry.path)}"))
+                elif not entry.is_dir(follow_symlinks=False):
+                    found.append((relative, known_content(entry.path, entry) or content_of(entry.path)))
+                elif entry.name != LEFT_OUT:
+                    pending.append((entry.path, f"{relative}/"))
         except OSError as error:
             raise ContentLoadError(
                 f"{error.filename or path} cannot be read: {error.strerror}. "
                 "A skill runs only when all of it can be checked."
             ) from error
+    return found
+
+
+def known_content(path: str, entry: os.DirEntry[str] | None = None) -> str:
+    """What was hashed before, if nothing about the file changed since; else empty."""
+    known = _hashes.get(path)
+    if known is None:
+        return ""
+    try:
+        status = os.lstat(path) if entry is None else entry.stat(follow_symlinks=False)
+        return known[1] if known[0] == key_of(status) else ""
+    except OSError:
+        return ""
+
+
+def key_of(status: os.stat_result) -> FileKey:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def content_of(path: str) -> str:
@@ -84,10 +108,6 @@ def content_of(path: str) -> str:
         status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode):
             return "special"
-        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        known = _hashes.get(path)
-        if known is not None and known[0] == key:
-            return known[1]
         content = f"sha256 {file_hash(path)}"
     except PermissionError:
         # Nobody who runs as this user can read it either, so it cannot take part in a run.
@@ -95,7 +115,7 @@ def content_of(path: str) -> str:
     except FileNotFoundError:
         return "vanished"
     if time.time_ns() - status.st_ctime_ns > SETTLED_NANOSECONDS:
-        keep_hash(path, key, content)
+        keep_hash(path, key_of(status), content)
     return content
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillkit.core.decide import approval_request, decide
-from skillkit.core.digest import manifest_of, snapshot_of
+from skillkit.core.digest import has_unchanged, manifest_of, snapshot_of
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
     AuditUnavailableError,
@@ -96,15 +96,14 @@ class Flow:
     ) -> ScriptExecutionResult:
         """Runs what was prepared, once, and records it; a refusal is recorded and raised.
 
-        `is_fresh` says that nothing came between: walls that mount a copy of what was hashed then need no
-        second look at the folder. Others run from the folder, so it is always looked at again.
+        `is_fresh` says that nothing came between: only the script itself is then looked at again. Walls that
+        mount a copy of what was hashed need not even that; the others run from the folder.
         """
         command = prepared.command
         try:
             require_allowed(prepared)
             sandbox = sandbox_for(self.policy)
-            is_known = is_fresh and is_mounting(sandbox)
-            manifest = (command.manifest if is_known else None) or unchanged_manifest(command)
+            manifest = unchanged_manifest(command, is_fresh=is_fresh)
             snapshot = self.snapshot(command, manifest) if is_mounting(sandbox) else None
             work = self.new_work_folder(command)
         except SkillKitError as error:
@@ -273,8 +272,11 @@ def require_allowed(prepared: PreparedRun) -> None:
         )
 
 
-def unchanged_manifest(command: ScriptCommand) -> Manifest:
+def unchanged_manifest(command: ScriptCommand, *, is_fresh: bool = False) -> Manifest:
     """The skill as it is now, which must be the skill that was decided about."""
+    known = command.manifest
+    if is_fresh and known and has_unchanged(command.base_directory, command.script_name, known):
+        return known
     if not command.script_path.is_file():
         raise ScriptNotFoundError(
             f"{command.script_name!r} of {command.skill_name!r} is not there any more.",

@@ -113,16 +113,6 @@ def test_the_process_has_its_folder_its_session_and_no_descriptor_of_the_caller(
     assert ended.stdout == b"True True\n[0, 1, 2, 3]\n/dev/null\n"  # 3 is the listing itself
 
 
-def test_descriptors_named_in_the_request_are_passed() -> None:
-    reader, writer = os.pipe()
-    with os.fdopen(reader, "rb") as stream:
-        request = replace(request_for("/bin/bash", "-c", f"echo through >&{writer}"), pass_fds=(writer,))
-        assert run_process(request).status == 0
-        os.close(writer)
-
-        assert stream.read() == b"through\n"
-
-
 def test_bytes_that_are_no_text_survive_both_ways() -> None:
     content = bytes(range(256)) * 3
 

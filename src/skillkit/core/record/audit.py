@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
+from functools import lru_cache
 
 from skillkit.core.exceptions import AuditUnavailableError, StateUnavailableError
 from skillkit.core.record.chain import (
@@ -24,7 +26,6 @@ from skillkit.core.record.log import mirror
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator, Mapping, Sequence
 
     from skillkit.core.record.chain import JSON, Row
@@ -47,6 +48,7 @@ class AuditLog:
     def __init__(self, store: StateStore, *, durable: bool = False) -> None:
         self._store = store
         self._durable = durable
+        self._last: tuple[sqlite3.Connection, int, str] | None = None
 
     def append(self, kind: str, fields: Mapping[str, JSON]) -> Record:
         """Write one record and mirror it to logging; when this returns, the record outlives the process."""
@@ -56,17 +58,36 @@ class AuditLog:
         text = canonical_json(content)
         try:
             with self._store.connection(durable=self._durable) as connection:
-                connection.execute("begin immediate")
-                seq, previous = _head(connection)
-                now = _now()
-                row = chained_row(seq=seq + 1, timestamp=now, kind=kind, fields=text, previous=previous)
-                self._require_kept(connection.execute(_INSERT, row).rowcount)
-                connection.execute("commit")
+                row = self._continued(connection, kind, text) or self._appended(connection, kind, text)
+                self._last = (connection, row[0], row[-1])
         except StateUnavailableError as error:
             raise _unavailable("written", error) from error
-        record = Record(seq + 1, now, kind, content, previous, row[-1])
+        record = Record(row[0], row[1], kind, content, row[4], row[-1])
         mirror(record)
         return record
+
+    def _continued(self, connection: sqlite3.Connection, kind: str, fields: str) -> Row | None:
+        """The record, written behind our own last one in one step; None when another writer came between.
+
+        A trigger of the table refuses a number that is not the next one, so nobody can have.
+        """
+        if self._last is None or self._last[0] is not connection:
+            return None
+        row = chained_row(seq=self._last[1] + 1, timestamp=_now(), kind=kind, fields=fields, previous=self._last[2])
+        try:
+            self._require_kept(connection.execute(_INSERT, row).rowcount)
+        except sqlite3.IntegrityError:
+            return None
+        return row
+
+    def _appended(self, connection: sqlite3.Connection, kind: str, fields: str) -> Row:
+        """The record, written behind whatever is last, with all other writers waiting."""
+        connection.execute("begin immediate")
+        seq, previous = _head(connection)
+        row = chained_row(seq=seq + 1, timestamp=_now(), kind=kind, fields=fields, previous=previous)
+        self._require_kept(connection.execute(_INSERT, row).rowcount)
+        connection.execute("commit")
+        return row
 
     def records(
         self,
@@ -187,4 +208,10 @@ def _head(connection: sqlite3.Connection) -> tuple[int, str]:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_second(seconds)}.{nanoseconds // 1000:06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -126,6 +126,8 @@ class RedactedArguments(NamedTuple):
 
 def redacted_arguments(arguments: object, argv: Sequence[str] = ()) -> RedactedArguments:
     """Arguments of a run without their secrets, at most 256 characters, and the SHA-256 of the whole."""
+    if arguments is None and not argv:
+        return NO_ARGUMENTS
     pieces, length = [], 0
     for piece in _argument_pieces(arguments, argv):
         pieces.append(piece)
@@ -139,6 +141,9 @@ def redacted_arguments(arguments: object, argv: Sequence[str] = ()) -> RedactedA
         # Arguments without a JSON form never reach a script, but their refusal is recorded.
         whole = shown
     return RedactedArguments(shown, sha256(whole.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+NO_ARGUMENTS = RedactedArguments("", sha256(b'{"arguments":null,"argv":[]}').hexdigest())
 
 
 def redacted_text(text: str) -> str:

@@ -115,7 +115,7 @@ def hint_for(command: ScriptCommand, stderr: str) -> str:
 
 def one_line(text: str) -> str:
     """A name may hold line breaks, and must not write lines of its own into a log."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def log_outcome(command: ScriptCommand, ended: ProcessExit, name: str | None) -> None:

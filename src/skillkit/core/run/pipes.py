@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Descriptors", "Feed"]
 
+STANDARD_STREAMS = 2  # and below
 RESERVE = 32  # descriptors left free by starts, for what running ones need to come to an end
 
 
@@ -44,7 +45,7 @@ class Descriptors:
     def pipe(self) -> tuple[int, int]:
         ends = os.pipe()
         self._open.update(ends)
-        return self.kept(ends[0]), self.kept(ends[1])
+        return ends if ends[0] > STANDARD_STREAMS < ends[1] else (self.kept(ends[0]), self.kept(ends[1]))
 
     def are_scarce(self) -> bool:
         """Whether the reserve is touched; numbers are given out from below, so the highest tells."""
@@ -54,9 +55,9 @@ class Descriptors:
     def close_all(self) -> None:
         self.close(*self._open)
 
-    def memory(self, content: bytes) -> int:
-        """A readable descriptor with this content that a child may inherit."""
-        fd = self.kept(os.memfd_create("skillkit", os.MFD_CLOEXEC))
+    def memory(self, content: bytes, *, least: int) -> int:
+        """A readable descriptor with this content, numbered `least` or above."""
+        fd = self.kept(os.memfd_create("skillkit", os.MFD_CLOEXEC), least=least)
         rest = memoryview(content)
         while rest:
             rest = rest[os.write(fd, rest) :]

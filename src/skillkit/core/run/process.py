@@ -1,7 +1,4 @@
-"""A command -> what its process did: its status, the first bytes of its output, and nothing left running.
-
-This is the one file that starts processes.
-"""
+"""A command -> what its process did: its status, the first bytes of its output, and nothing left running."""
 
 from __future__ import annotations
 
@@ -9,19 +6,18 @@ import enum
 import errno
 import os
 import select
-import subprocess
 import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from skillkit.core.run import portable
 from skillkit.core.run.capture import READ_SIZE, Capture
 from skillkit.core.run.kernel import UNKNOWN_STATUS, is_over, pidfds_work, taken_status
 from skillkit.core.run.pipes import Descriptors, Feed
-from skillkit.core.run.sandbox.base import Confined, descriptor
+from skillkit.core.run.spawn import DEVNULL, FIRST_FREE_FD, PIPE, Start, opened, spawned
 from skillkit.core.run.survivors import (
     MARKER_NAME,
+    NOBODY,
     Survivors,
     Tree,
     end_survivors,
@@ -38,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
+    from skillkit.core.run.sandbox.base import Confined
+
 __all__ = ["ProcessRequest", "run_confined", "run_process"]
 
 CANCEL_LOOK_SECONDS = 0.02
@@ -46,8 +44,8 @@ LINGER_SECONDS = 0.1  # for `> >(tee log)`: the script is over, its helper still
 DRAIN_SECONDS = 0.25  # for pipes that somebody out of reach keeps open
 DEATH_SECONDS = 2.0  # for a killed process that the kernel cannot end yet
 KILLED_STATUS = -9  # by SIGKILL, a name that Windows does not have
+IDLE_BUFFERS = 16
 LIVENESS_FD = 200  # or above: clear of the numbers that scripts use by hand, and below bash's 255 as a rule
-NOBODY = Survivors(killed=0, complete=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +58,10 @@ class ProcessRequest:
     stdin: bytes  # b"" is an empty input, never the caller's
     timeout: float  # seconds
     output_limit: int = 10_000_000  # bytes kept of each stream
-    pass_fds: tuple[int, ...] = ()
     contents: tuple[bytes, ...] = ()  # each becomes a descriptor whose number replaces `descriptor(n)` in argv
+
+
+_idle_buffers: list[memoryview] = []  # a new one must be cleared, which takes its time and the caches
 
 
 class _Ending(enum.Enum):
@@ -165,35 +165,10 @@ def _exit(
     )
 
 
-def _started(
-    request: ProcessRequest, marker: str, streams: tuple[int, int, int], pass_fds: tuple[int, ...] = ()
-) -> subprocess.Popen[bytes]:
-    """The process, in a session of its own.
-
-    No `preexec_fn`, `user` or `group`: each loses vfork, and a start then costs by the size of the caller.
-    """
-    # A run inside a run carries both marks, so that the outer one finds it too.
+def _marked(request: ProcessRequest, marker: str) -> Mapping[str, str]:
+    """A run inside a run carries both marks, so that the outer one finds it too."""
     outer = os.environ.get(MARKER_NAME)
-    mark = f"{outer}.{marker}" if outer else marker
-    return subprocess.Popen(  # noqa: S603 - no shell, and every part of the request was decided before
-        request.argv,
-        bufsize=0,
-        stdin=streams[0],
-        stdout=streams[1],
-        stderr=streams[2],
-        cwd=request.cwd,
-        env={**request.environment, MARKER_NAME: mark},
-        start_new_session=True,
-        pass_fds=(*request.pass_fds, *pass_fds),
-    )
-
-
-def _with_numbers(request: ProcessRequest, descriptors: list[int]) -> ProcessRequest:
-    """The places in `argv` that stand for a descriptor, filled in."""
-    if not descriptors:
-        return request
-    numbers = {descriptor(place): str(fd) for place, fd in enumerate(descriptors)}
-    return replace(request, argv=tuple(numbers.get(word, word) for word in request.argv))
+    return {**request.environment, MARKER_NAME: f"{outer}.{marker}" if outer else marker}
 
 
 class _Watchdog:
@@ -230,9 +205,9 @@ class _Run:
         self._pidfd = self._feed_fd = -1
         self._has_exited = self._was_woken = self._is_reaped = False
         self._feed = Feed(request.stdin)
-        self._buffer = memoryview(bytearray(READ_SIZE))
+        self._buffer = _idle_buffers.pop() if _idle_buffers else memoryview(bytearray(READ_SIZE))
         self._poller = select.poll()
-        self._popen, self.tree = self._start(request)
+        self.tree = self._start(request)
         self._captures = dict(zip(self.tree.pipes[1:], captures, strict=True))
         try:
             self._watch()
@@ -240,31 +215,31 @@ class _Run:
             self.abandon()
             raise
 
-    def _start(self, request: ProcessRequest) -> tuple[subprocess.Popen[bytes], Tree]:
+    def _start(self, request: ProcessRequest) -> Tree:
         held = self._held
         stdout, stdout_end = held.pipe()
         if held.are_scarce() and has_other_runs():
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         stderr, stderr_end = held.pipe()
         liveness, liveness_end = held.pipe()
-        stdin, self._feed_fd = held.pipe() if request.stdin else (subprocess.DEVNULL, -1)
-        with suppress(OSError):  # where so many descriptors are not allowed, a low number does
-            liveness_end = held.kept(liveness_end, least=LIVENESS_FD)
-        memories = [held.memory(content) for content in request.contents]
-        request = _with_numbers(request, memories)
+        stdin, self._feed_fd = held.pipe() if request.stdin else (DEVNULL, -1)
+        memories = [held.memory(content, least=FIRST_FREE_FD) for content in request.contents]
         marker = os.urandom(16).hex()
+        environment = _marked(request, marker)
+        streams = (stdin, stdout_end, stderr_end)
+        start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, memories)
         with starting():
             started = time.monotonic()
-            popen = _started(request, marker, (stdin, stdout_end, stderr_end), (liveness_end, *memories))
-            enlist(popen.pid)
+            pid = spawned(start)
+            enlist(pid)
         held.close(stdin, stdout_end, stderr_end, liveness_end, *memories)
-        return popen, Tree(popen.pid, marker.encode(), (liveness, stdout, stderr), started)
+        return Tree(pid, marker.encode(), (liveness, stdout, stderr), started)
 
     def _watch(self) -> None:
         for fd in self._captures:
             self._poller.register(fd, select.POLLIN)
         try:
-            self._pidfd = self._held.kept(os.pidfd_open(self._popen.pid))
+            self._pidfd = self._held.kept(os.pidfd_open(self.tree.pid))
         except ProcessLookupError:  # over, and reaped by the kernel or another thread
             self._has_exited = True
         else:
@@ -302,6 +277,8 @@ class _Run:
     def abandon(self) -> None:
         """Kill and reap, unless everything was settled."""
         if self._is_reaped:
+            if len(_idle_buffers) < IDLE_BUFFERS:
+                _idle_buffers.append(self._buffer)
             return
         kill_group(self.tree)
         end_survivors(self._open_tree(), group_was_killed=True)
@@ -314,7 +291,8 @@ class _Run:
 
     def _open_tree(self) -> Tree:
         """The tree with those pipes that have not ended yet: the others are closed."""
-        return replace(self.tree, pipes=(self.tree.pipes[0], *self._captures))
+        tree = self.tree
+        return Tree(tree.pid, tree.marker, (tree.pipes[0], *self._captures), tree.started)
 
     def _pump(self, seconds: float, *, until_exit: bool = False) -> None:
         """Read on for at most `seconds`, until all output has ended or the process has."""
@@ -358,7 +336,6 @@ class _Run:
         else:
             # Where the kernel cannot end it yet, SIGKILL is what it will have died of.
             self.status = os.waitstatus_to_exitcode(status) if pid else KILLED_STATUS
-        self._popen.returncode = self.status
 
 
 def _run_portably(
@@ -367,9 +344,8 @@ def _run_portably(
     if cancel is not None and cancel.is_set():
         return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
     started = time.monotonic()
-    pipe = subprocess.PIPE
-    streams = (pipe if request.stdin else subprocess.DEVNULL, pipe, pipe)
-    popen = _started(request, os.urandom(16).hex(), streams)
+    streams = (PIPE if request.stdin else DEVNULL, PIPE, PIPE)
+    popen = opened(request.argv, request.cwd, _marked(request, os.urandom(16).hex()), streams)
     why = portable.attend(popen, captures, request.stdin, started + request.timeout, cancel)
     duration = time.monotonic() - started
-    return _exit(captures, popen.returncode, duration, _Ending[why], Survivors(killed=0, complete=True))
+    return _exit(captures, popen.returncode, duration, _Ending[why], NOBODY)

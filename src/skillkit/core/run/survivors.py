@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARKER_NAME",
+    "NOBODY",
     "Survivors",
     "Tree",
     "end_survivors",
@@ -73,6 +74,9 @@ class Survivors:
 
     killed: int
     complete: bool
+
+
+NOBODY = Survivors(killed=0, complete=True)
 
 
 class _Census:
@@ -144,9 +148,11 @@ if hasattr(os, "register_at_fork"):
 
 def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
     """Kill every descendant that the marks of `tree` reach, and see it die; a killed group is not counted."""
+    if last_pid() == tree.pid and not may_have_started_over(tree) and has_hung_up(*tree.pipes):
+        return NOBODY
     hunt = _Hunt(tree, uncounted_group=tree.pid if group_was_killed else -1)
     if not (hunt.suspects or hunt.is_late) and has_hung_up(*tree.pipes):
-        return Survivors(killed=0, complete=True)
+        return NOBODY
     if not proc_shows_our_pids():
         kill_group(tree)
         return Survivors(killed=0, complete=False)
@@ -155,6 +161,11 @@ def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
         return Survivors(killed=hunt.killed, complete=complete)
     finally:
         hunt.close()
+
+
+def may_have_started_over(tree: Tree) -> bool:
+    """Whether the kernel may have used up its pids since, so that the newest need not have the highest."""
+    return time.monotonic() - tree.started >= seconds_to_start_over()
 
 
 def kill_group(tree: Tree) -> None:
@@ -200,8 +211,7 @@ class _Hunt:
         self._hard_limit = time.monotonic() + HARD_LIMIT_SECONDS
         self._give_up = time.monotonic() + GIVE_UP_SECONDS
         self._dying: list[int] = []
-        is_short = time.monotonic() - tree.started < seconds_to_start_over()
-        self._tip = tree.pid if is_short else 0
+        self._tip = 0 if may_have_started_over(tree) else tree.pid
         self.suspects = self._newcomers()
 
     def finish(self) -> bool:

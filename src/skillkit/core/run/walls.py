@@ -48,13 +48,12 @@ def sandbox_for(policy: ScriptPolicy) -> Sandbox:
 
 def refuse_unkept(policy: ScriptPolicy) -> None:
     """Limits that somebody wrote down, where there are no walls to keep them."""
-    written = {
-        "readable_paths": bool(policy.readable_paths),
-        "writable_paths": bool(policy.writable_paths),
-        "grant_argument_paths": not policy.grant_argument_paths,
-        "limits": policy.limits != USUAL_LIMITS,
-    }
-    unkept = tuple(name for name, is_written in written.items() if is_written)
+    unkept = (
+        *(["readable_paths"] * bool(policy.readable_paths)),
+        *(["writable_paths"] * bool(policy.writable_paths)),
+        *(["grant_argument_paths"] * (not policy.grant_argument_paths)),
+        *(["limits"] * (policy.limits != USUAL_LIMITS)),
+    )
     if unkept:
         raise unavailable(unkept)
 

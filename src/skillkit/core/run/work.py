@@ -71,9 +71,7 @@ def without_private_folders(folder: Path) -> Path:
 def is_fresh(folder: Path) -> bool:
     """There, empty, and still ours alone."""
     try:
-        is_private = os.lstat(folder).st_mode == stat.S_IFDIR | 0o700
-        with os.scandir(folder) as entries:
-            return is_private and next(entries, None) is None
+        return os.lstat(folder).st_mode == stat.S_IFDIR | 0o700 and not os.listdir(folder)
     except OSError:
         return False
 

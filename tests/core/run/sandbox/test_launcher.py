@@ -14,11 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from landlock_runs import NEEDS_LANDLOCK, PYTHON, Place, alive, descriptors, name_of, place, users
+from landlock_runs import NEEDS_LANDLOCK, PYTHON, Place, alive, name_of, place, users
 
 from skillkit.core.policy import Limits
-from skillkit.core.run.process import ProcessRequest, run_process
-from skillkit.core.run.sandbox.base import descriptor
+from skillkit.core.run.process import run_confined
 
 pytestmark = NEEDS_LANDLOCK
 
@@ -361,18 +360,7 @@ def test_under_the_real_runner_even_a_daemon_without_marks_dies(seconds: str) ->
     with place(user=None) as here:
         marker, beats = f"evasive-{here.root.name}", here.work / "beats"
         confined = here.confined((PYTHON, "-I", "-c", EVASIVE, marker, str(beats), BEAT, seconds))
-        with descriptors(confined.contents) as numbers:
-            places = {descriptor(at): str(number) for at, number in enumerate(numbers)}
-            ended = run_process(
-                ProcessRequest(
-                    argv=tuple(places.get(each, each) for each in confined.argv),
-                    cwd=confined.cwd,
-                    environment=confined.environment,
-                    stdin=b"",
-                    timeout=2.0,
-                    pass_fds=numbers,
-                )
-            )
+        ended = run_confined(confined, stdin=b"", timeout=2.0, output_limit=1000)
         assert (ended.timed_out, ended.status) == ((False, 0) if seconds == "0.5" else (True, -9))
         assert beats.stat().st_size > 0
         assert gone(marker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from skillkit.core.run.sandbox.base import Confined, Walls
 from skillkit.core.runs import Isolation
@@ -20,4 +21,9 @@ class UnconfinedSandbox:
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined:
         del walls
-        return Confined(argv, cwd, environment, (), Isolation(degraded=self.missing))
+        return Confined(argv, cwd, environment, (), isolation_without(self.missing))
+
+
+@cache
+def isolation_without(missing: tuple[str, ...]) -> Isolation:
+    return Isolation(degraded=missing)
