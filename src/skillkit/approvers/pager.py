@@ -62,8 +62,8 @@ def moved(key: str, top: int, *, height: int, count: int) -> int:
 def page(lines: list[str], top: int, title: str, columns: int, rows: int) -> str:
     height = max(rows - 1, 1)
     visible_lines = lines[top : top + height]
-    body = "".join(f"{line}{CLEAR_LINE}\n" for line in visible_lines)
+    # Cleared before it is written: a terminal that has just filled a line would clear its last character.
+    body = "".join(f"{CLEAR_LINE}{line}\n" for line in visible_lines)
     last = top + len(visible_lines)
-    place = f" {title}, {top + 1:,} to {last:,} of {len(lines):,}   space and arrows move, q goes back"
-    status = cut(place, columns - 1)
-    return f"{HOME}{body}{CLEAR_BELOW}\x1b[{rows};1H{REVERSE} {status}{NORMAL}{CLEAR_LINE}"
+    place = f"{title}, {top + 1:,} to {last:,} of {len(lines):,}. Space and arrows move, q goes back."
+    return f"{HOME}{body}{CLEAR_BELOW}\x1b[{rows};1H{REVERSE} {cut(place, columns - 2)} {NORMAL}"

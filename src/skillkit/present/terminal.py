@@ -76,7 +76,7 @@ def wrapped(line: str, width: int, *, at_words: bool = True) -> Iterator[str]:
             break
         space = line.rfind(" ", start + 1, end + 1) if at_words else -1
         if space > 0 and not line[start:space].isspace():
-            yield line[start:space]
+            yield line[start:space].rstrip(" ")
             start = space + 1
             while line[start : start + 1] == " ":
                 start += 1
