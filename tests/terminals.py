@@ -61,10 +61,12 @@ def asked(line):
     print(json.dumps(told), flush=True)
 
 def listen():
-    if sys.stdin.readline() == "cancel\\n":
-        cancel.set()
+    order = sys.stdin.readline().strip()
+    if order:
+        orders[order]()
 
 cancel = threading.Event()
+orders = {"cancel": cancel.set}
 PREPARE
 line = sys.stdin.readline()
 listener = threading.Thread(target=listen)
@@ -196,6 +198,21 @@ class Terminal:
             new += os.read(self._ours, 65536)
         self.text += new.decode("utf-8", "replace")
         return new.decode("utf-8", "replace")
+
+    def press(self, key: str, asking: Asking) -> dict[str, Any]:
+        """The outcome; pressed again while nothing happens, as on a machine that is too busy to tell keys apart."""
+        for _ in range(10):
+            self.send(key)
+            if asking.has_answer(2):
+                break
+        return asking.outcome()
+
+    def wait_for_bytes(self, ending: str, seconds: float = 30) -> None:
+        """Until that is the last thing the terminal was sent."""
+        until = time.monotonic() + seconds
+        while not self.text.endswith(ending):
+            assert time.monotonic() < until, f"{ending!r} never came last: {self.text[-200:]!r}"
+            self.read(0.05)
 
     def wait_for(self, words: str, *, times: int = 1, seconds: float = 30) -> None:
         until = time.monotonic() + seconds

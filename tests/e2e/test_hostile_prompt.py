@@ -94,13 +94,13 @@ def test_what_reaches_the_terminal_moves_nothing_but_what_we_move() -> None:
             terminal.send(" ")
             terminal.read(0.2)
         terminal.send("q")
+        terminal.wait_for_bytes("\x1b[?1049l")
         terminal.read(0.3)
         terminal.send("d")
         terminal.wait_for("Changes, 1 to")
         terminal.send("q")
-        terminal.read(0.3)
-        terminal.send("3")
-        assert asking.outcome()["option_id"] == "no"
+        terminal.wait_for_bytes("\x1b[?1049l")
+        assert terminal.press("3", asking)["option_id"] == "no"
         terminal.wait_for("Not approved: ")
     seen = without_controls(terminal.text)
     assert {char for char in seen if unicodedata.category(char) in HIDDEN} <= {"\n"}

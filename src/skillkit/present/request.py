@@ -14,7 +14,7 @@ __all__ = ["NARROWEST", "SOURCE_ROWS", "decision_text", "diff_text", "prompt_tex
 NARROWEST = 24
 """Columns; on less, a person could not read what they agree to."""
 SOURCE_ROWS = 20
-FEWEST_ROWS = 5
+FEWEST_ROWS = 2
 DIFF_ROWS = 12
 NAME_ROWS = 4
 GIVEN_ROWS = 10
@@ -93,13 +93,17 @@ def script_parts(prompt: Prompt, layout: Layout, source_rows: int) -> Iterator[l
     yield [
         line
         for number, command in enumerate(prompt.commands, 1)
-        for line in given_lines(command, layout, suffix_for(number, prompt), limit=GIVEN_ROWS)
+        for line in given_lines(command, layout, suffix_for(number, prompt), limit=share(GIVEN_ROWS, many))
     ]
     yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
-    limit = source_rows if many == 1 else max(FEWEST_ROWS, source_rows // max(many, 1))
     for number, command in enumerate(prompt.commands, 1):
-        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=limit)
+        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=share(source_rows, many))
     yield layout.quoted("Digest", [prompt.digest])
+
+
+def share(rows: int, many: int) -> int:
+    """Of the rows there are; a question about many scripts stays one that can be read."""
+    return max(rows // many, FEWEST_ROWS)
 
 
 def who_lines(prompt: Prompt, layout: Layout) -> list[str]:
