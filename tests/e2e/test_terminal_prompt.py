@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable
 
 import pytest
+from running import wait_for
 from terminals import READY, Asking, Terminal, as_line, asker_code, question, script_prompt, shown, without_controls
 
+from skillkit.approvers.screen import KEPT_BYTES
 from skillkit.core.questions import Option, PromptCommand
 
 Ending = Callable[[Terminal, Asking], object]
@@ -43,10 +45,12 @@ def test_one_key_answers_and_a_line_stays_that_says_so(keys: str, option_id: str
         terminal.wait_for_bytes("\r\n\x1b[?2004l")
 
 
+# The last 1 would be read alone.
+MORE_THAN_ONE_READ = "x" * KEPT_BYTES + "1"
 NO_ANSWERS = {
     "keys": ["\r", "\n", " ", "y", "q", "4", "0", "\t", "\x7f"],
     "sequences": ["\x1b[A", "\x1bOB", "\x1b1", "\x1b[1;5C", "\x1b[99z", "\x1b[I"],
-    "bursts": ["11", "1\r", "x1", "3\x1b[A1", "\x1b[200~1\x1b[201~", "é", "1" * 3000],
+    "bursts": ["11", "1\r", "x1", "3\x1b[A1", "\x1b[200~1\x1b[201~", "é", "1" * 3000, MORE_THAN_ONE_READ],
 }
 
 
@@ -72,7 +76,7 @@ def test_a_key_that_means_nothing_gets_a_hint_and_an_arrow_gets_none() -> None:
 def test_what_was_typed_before_the_question_is_dropped() -> None:
     with Terminal() as terminal:
         terminal.send("1\n1")
-        assert terminal.waiting_bytes() > 0
+        assert wait_for(lambda: terminal.waiting_bytes() > 0)
         asking = terminal.ask(question())
         assert not asking.has_answer(0.5)
         terminal.send("3")
@@ -346,8 +350,9 @@ def test_keys_behind_the_one_that_leaves_the_pages_are_dropped() -> None:
         asking = terminal.ask(question())
         terminal.send("v")
         terminal.wait_for("q goes back")
-        terminal.send("q1")
+        terminal.send("q" + MORE_THAN_ONE_READ[1:])
         assert not asking.has_answer(0.6)
+        assert terminal.press("1", asking)["option_id"] == "yes_once"
 
 
 def test_a_resized_window_is_paged_at_its_new_size() -> None:
