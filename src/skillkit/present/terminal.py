@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-__all__ = ["columns", "cut", "visible", "width_of"]
+__all__ = ["columns", "cut", "visible", "width_of", "wrapped"]
 
-# Characters that change how the text around them is shown: they can make it lie.
-HIDING_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
+# Characters that change how the text around them is shown: they can make it lie. Those that nobody has
+# assigned yet are drawn as each terminal likes.
+HIDING_CATEGORIES = frozenset(("Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"))
+# Letters, marks and symbols that are drawn as nothing at all: fillers, blanks, selectors of variants.
+UNSEEN = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, [*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)]))
+)
+# No script needs more marks on one character; a pile of them paints over the lines around it.
+MARKS_ON_ONE_CHARACTER = 4
 
 
 def visible(text: str) -> str:
-    """Control, bidirectional and other unseen characters written out as `\\x1b` or `\\u202e`."""
+    """Control, bidirectional and unseen characters written out as `\\x1b` or `\\u202e`; few marks on a letter."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if is_plain(char) else escaped(char) for char in text)
+    shown = []
+    room = 0
+    for char in text:
+        if unicodedata.category(char)[0] == "M":
+            room -= 1
+            plain = room >= 0 and char not in UNSEEN
+        else:
+            plain = is_plain(char)
+            room = MARKS_ON_ONE_CHARACTER if plain and not char.isspace() else 0
+        shown.append(char if plain else escaped(char))
+    return "".join(shown)
 
 
 def is_plain(char: str) -> bool:
-    return char in "\n\t" or unicodedata.category(char) not in HIDING_CATEGORIES
+    return char in "\n\t" or (unicodedata.category(char) not in HIDING_CATEGORIES and char not in UNSEEN)
 
 
 def escaped(char: str) -> str:
@@ -47,6 +65,46 @@ def cut(text: str, width: int) -> str:
             break
         kept += char
     return kept.rstrip() + "…"
+
+
+def wrapped(line: str, width: int, *, at_words: bool = True) -> Iterator[str]:
+    """One line as several, none wider than `width` on any terminal; only spaces at a break between words are lost."""
+    start = 0
+    while len(line) - start > width or not line.isascii():
+        end = fitting(line, start, width)
+        if end == len(line):
+            break
+        space = line.rfind(" ", start + 1, end + 1) if at_words else -1
+        if space > 0 and not line[start:space].isspace():
+            yield line[start:space].rstrip(" ")
+            start = space + 1
+            while line[start : start + 1] == " ":
+                start += 1
+        else:
+            yield line[start:end]
+            start = end
+    if start < len(line) or not line:
+        yield line[start:]
+
+
+def fitting(line: str, start: int, width: int) -> int:
+    """Where the piece ends that begins at `start`; it has one character at least, and a mark stays with its letter."""
+    used = 0
+    for index in range(start, len(line)):
+        used += widest(line[index])
+        if used > width:
+            end = index
+            while end > start + 1 and unicodedata.category(line[end])[0] == "M":
+                end -= 1
+            return max(end, start + 1)
+    return len(line)
+
+
+def widest(char: str) -> int:
+    """Columns on the terminal that gives it most: some draw every symbol wide and every mark apart."""
+    if char.isascii() or unicodedata.category(char)[0] == "M":
+        return 1
+    return 1 if char.isalpha() and unicodedata.east_asian_width(char) not in "WF" else 2
 
 
 def columns(rows: Sequence[Sequence[str]], width: int, *, indent: str = "  ") -> list[str]:

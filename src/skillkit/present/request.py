@@ -1,0 +1,215 @@
+"""A request -> the text that a person reads before they answer; pure, and safe to print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from skillkit.core.questions import FileChange, Option, OptionRequest, Prompt, PromptCommand
+from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, harmless
+from skillkit.present.terminal import cut, width_of
+
+__all__ = ["NARROWEST", "SOURCE_ROWS", "decision_text", "diff_text", "prompt_text", "source_text"]
+
+NARROWEST = 24
+"""Columns; on less, a person could not read what they agree to."""
+SOURCE_ROWS = 20
+FEWEST_ROWS = 2
+DIFF_ROWS = 12
+NAME_ROWS = 4
+GIVEN_ROWS = 10
+LISTED = 8
+KIND_COLUMNS = 14
+
+SCOPES = {
+    "yes_once": "this time only",
+    "yes_in_session": "this skill, until it changes",
+    "no": "nothing runs",
+}
+DECISIONS = {"yes_once": "Approved once", "yes_in_session": "Approved in this session", "no": "Not approved"}
+CHANGE_KINDS = ("changed", "added", "removed")
+
+
+def prompt_text(request: OptionRequest, width: int, *, color: bool = False, source_rows: int = SOURCE_ROWS) -> str:
+    """The whole question, from who asks to how it can be answered; nothing is preselected."""
+    layout = Layout(width, color)
+    prompt = Prompt.from_context(request.context)
+    parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
+    return joined([*parts, option_lines(request.options, layout, SCOPES if prompt else {})])
+
+
+def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
+    """Everything that would run, in full: for each script its arguments, its input and its source."""
+    layout = Layout(width, color)
+    parts = [risk_lines(prompt, layout, limit=None)]
+    for number, command in enumerate(prompt.commands, 1):
+        suffix = suffix_for(number, prompt)
+        parts += [
+            layout.quoted(f"Script{suffix}", [command.script]),
+            given_lines(command, layout, suffix, limit=None),
+            source_lines(command, prompt, layout, suffix, limit=None),
+        ]
+    return joined(parts)
+
+
+def diff_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
+    """Every file that differs from what was approved last, with its diff."""
+    layout = Layout(width, color)
+    parts = [change_summary(prompt, layout, hint="")]
+    for change in prompt.changes or ():
+        diff = diff_lines(change, layout, limit=None) or layout.said("", "no text to compare")
+        parts.append([*change_heading(change, layout), *diff])
+    return joined(parts)
+
+
+def decision_text(request: OptionRequest, option: Option, width: int) -> str:
+    """One line that tells later readers what was decided."""
+    prompt = Prompt.from_context(request.context)
+    if prompt is None:
+        return cut(harmless(f"{option.label}: {request.title}"), width)
+    scripts = ", ".join(command.script for command in prompt.commands)
+    return cut(harmless(f"{DECISIONS.get(option.id, option.label)}: {scripts} of {prompt.skill}"), width)
+
+
+def joined(parts: Iterable[list[str]]) -> str:
+    """A blank line between parts; empty parts leave none."""
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def general_parts(request: OptionRequest, layout: Layout) -> Iterator[list[str]]:
+    """A question that is not about a script."""
+    yield [layout.painted("A question for you", BOLD)]
+    yield layout.quoted("Question", [request.title])
+    yield layout.quoted("Message", request.message.split("\n")) if request.message else []
+
+
+def script_parts(prompt: Prompt, layout: Layout, source_rows: int) -> Iterator[list[str]]:
+    """In the order in which a person needs them."""
+    many = len(prompt.commands)
+    yield [layout.painted("May this script run?" if many == 1 else f"May these {many} scripts run?", BOLD)]
+    yield who_lines(prompt, layout)
+    yield risk_lines(prompt, layout, limit=LISTED) or layout.said("Risks", "none found, which proves nothing")
+    yield change_lines(prompt, layout)
+    yield [
+        line
+        for number, command in enumerate(prompt.commands, 1)
+        for line in given_lines(command, layout, suffix_for(number, prompt), limit=share(GIVEN_ROWS, many))
+    ]
+    yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
+    for number, command in enumerate(prompt.commands, 1):
+        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=share(source_rows, many))
+    yield layout.quoted("Digest", [prompt.digest])
+
+
+def share(rows: int, many: int) -> int:
+    """Of the rows there are; a question about many scripts stays one that can be read."""
+    return max(rows // many, FEWEST_ROWS)
+
+
+def who_lines(prompt: Prompt, layout: Layout) -> list[str]:
+    lines = layout.quoted("Skill", [prompt.skill], limit=NAME_ROWS)
+    for number, command in enumerate(prompt.commands, 1):
+        lines += layout.quoted(f"Script{suffix_for(number, prompt)}", [command.script], limit=NAME_ROWS)
+    lines += layout.quoted("From", [prompt.origin], limit=NAME_ROWS)
+    return [*lines, *layout.quoted("Why asked", prompt.reasons)]
+
+
+def risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str]:
+    """What a reader should look at, each with its place."""
+    kinds = [cut(harmless(risk.kind), KIND_COLUMNS) for risk in islice(prompt.risks, limit)]
+    column = max(map(width_of, kinds), default=0)
+    lines: list[str] = []
+    for kind, risk in zip(kinds, prompt.risks, strict=False):
+        told = f"{risk.message} ({risk.path}:{risk.line})"
+        start = kind + " " * (column - width_of(kind) + 2)
+        lines += layout.quoted("" if lines else "Risks", [told], style=YELLOW, start=start, limit=NAME_ROWS)
+    hidden = len(prompt.risks) - len(kinds)
+    return [*lines, *(layout.said("", f"{hidden:,} more; v shows all") if hidden else [])]
+
+
+def change_lines(prompt: Prompt, layout: Layout) -> list[str]:
+    """What differs from the last approval, and the beginning of how."""
+    lines = change_summary(prompt, layout, hint="; d shows all")
+    left = DIFF_ROWS
+    for change in islice(prompt.changes or (), LISTED):
+        lines += change_heading(change, layout)
+        diff = diff_lines(change, layout, limit=left)
+        left -= len(diff)
+        lines += diff
+    return lines
+
+
+def change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
+    if prompt.changes is None:
+        return layout.said("Changed", "never approved before")
+    if not prompt.changes:
+        return layout.said("Changed", "nothing since the last approval")
+    kinds = [change.kind for change in prompt.changes]
+    counted = ", ".join(f"{kinds.count(kind):,} {kind}" for kind in CHANGE_KINDS if kind in kinds)
+    return layout.said("Changed", f"{counted} since it was approved{hint}")
+
+
+def change_heading(change: FileChange, layout: Layout) -> list[str]:
+    return layout.quoted("", [f"{change.kind:<7}  {change.path}"], style=CYAN, limit=NAME_ROWS)
+
+
+def diff_lines(change: FileChange, layout: Layout, *, limit: int | None) -> list[str]:
+    """Indented below their file; a cut is not announced, the summary says how to see all."""
+    lines: list[str] = []
+    for text in change.diff.removesuffix("\n").split("\n") if change.diff else ():
+        if limit is not None and len(lines) >= limit:
+            return lines[:limit]
+        style = {"+": GREEN, "-": RED, "@": DIM}.get(text[:1], "")
+        lines += layout.quoted("", [text], style=style, at_words=False, start="  ", limit=limit)
+    return lines if limit is None else lines[:limit]
+
+
+def given_lines(command: PromptCommand, layout: Layout, suffix: str, *, limit: int | None) -> list[str]:
+    """What the caller gives the script."""
+    words = [" ".join(map(as_word, command.argv))] if command.argv else []
+    lines = layout.quoted(f"Arguments{suffix}", words, limit=limit) or layout.said(f"Arguments{suffix}", "none")
+    given = command.stdin.split("\n") if command.stdin else []
+    return [*lines, *layout.quoted(f"Input{suffix}", given, at_words=False, limit=limit)]
+
+
+def source_lines(
+    command: PromptCommand, prompt: Prompt, layout: Layout, suffix: str, *, limit: int | None
+) -> list[str]:
+    """Numbered lines, those that a risk flag names marked; `limit` counts rows on the terminal."""
+    lines = command.source.replace("\r\n", "\n").removesuffix("\n").split("\n") if command.source else []
+    flagged = {risk.line for risk in prompt.risks if risk.path == command.script}
+    column = len(str(len(lines) if limit is None else min(len(lines), limit)))
+    rows: list[str] = []
+    for number, line in enumerate(islice(lines, limit), 1):
+        mark, style = ("!", YELLOW) if number in flagged else (" ", "")
+        start = f"{mark}{number:>{column}}  "
+        rows += layout.quoted("", [line], style=style, at_words=False, start=start, limit=limit)
+    is_cut = limit is not None and (len(rows) > limit or len(lines) > limit)
+    counted = f"{len(lines):,} line{'' if len(lines) == 1 else 's'}"
+    heading = f"the beginning of {counted}; v shows all" if is_cut else counted
+    return [*layout.said(f"Source{suffix}", heading if lines else "empty"), *islice(rows, limit)]
+
+
+def option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str, str]) -> list[str]:
+    """A digit for each; what a grant covers stands beside it where there is room."""
+    labels = [cut(harmless(option.label), layout.width - 6) for option in options]
+    column = max(map(width_of, labels), default=0)
+    lines = []
+    for number, (option, label) in enumerate(zip(options, labels, strict=True), 1):
+        scope = scopes.get(option.id, "")
+        fits = scope and 5 + column + 2 + len(scope) <= layout.width
+        beside = f"{' ' * (column - width_of(label))}  {layout.painted(scope, DIM)}" if fits else ""
+        lines.append(f"  {layout.painted(str(number), BOLD)}  {label}{beside}")
+    return lines
+
+
+def suffix_for(number: int, prompt: Prompt) -> str:
+    return "" if len(prompt.commands) == 1 else f" {number}"
+
+
+def as_word(argument: str) -> str:
+    """As typed where it is plain; else in quotes, so that it can be seen where it begins, ends and breaks."""
+    if argument.isascii() and argument.isprintable() and argument and not set(argument) & set(" \"'\\"):
+        return argument
+    inside = argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{inside}"'

@@ -1,0 +1,170 @@
+"""How a request is shown: what, in which order, and how it fits."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import pytest
+from terminals import question, script_prompt
+
+from skillkit.core.questions import FileChange, Option, OptionRequest, PromptCommand, RiskFlag
+from skillkit.present.request import decision_text, diff_text, prompt_text, source_text
+
+
+def test_the_whole_question_at_a_glance() -> None:
+    expected = """\
+        May this script run?
+
+          Skill       │ pdf-tools
+          Script      │ scripts/extract.py
+          From        │ /home/ana/skills/pdf-tools
+          Why asked   │ Policy asks a person before a skill's first run.
+
+          Risks       │ network  opens a connection (scripts/extract.py:2)
+
+          Changed       1 changed since it was approved; d shows all
+                      │ changed  scripts/extract.py
+                      │   @@ -1 +1 @@
+                      │   -old words
+                      │   +new words
+
+          Arguments   │ --pages 1-3
+
+          Walls       │ No network.
+
+          Source        2 lines
+                      │  1  import os
+                      │ !2  import socket
+
+          Digest      │ d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1
+
+          1  Yes once             this time only
+          2  Yes in this session  this skill, until it changes
+          3  No                   nothing runs
+        """
+    assert prompt_text(question(), 80) == textwrap.dedent(expected)
+
+
+def test_a_narrow_page_has_its_labels_above() -> None:
+    text = prompt_text(question(), 40)
+    assert "  Skill\n  │ pdf-tools\n" in text
+    assert max(map(len, text.split("\n"))) <= 40
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 80, 120, 300])
+def test_nothing_is_wider_than_the_page(width: int) -> None:
+    command = PromptCommand("scripts/" + "x" * 500, ("a b " * 200,), "{" + "1" * 900, "y = 1 " * 300)
+    request = question(script_prompt(commands=(command, command), reasons=("long " * 100,), origin="/o" * 300))
+    assert max(map(len, prompt_text(request, width).split("\n"))) <= width
+
+
+def test_a_question_about_something_else_shows_its_title_and_message() -> None:
+    request = OptionRequest("1", "Which?", "Two\nlines.", (Option("a", "This one"), Option("b", "That")))
+    expected = "A question for you\n\n  Question    │ Which?\n\n  Message     │ Two\n              │ lines.\n\n"
+    assert prompt_text(request, 80) == f"{expected}  1  This one\n  2  That\n"
+
+
+def test_several_scripts_are_numbered_and_all_shown() -> None:
+    commands = tuple(PromptCommand(f"scripts/{name}.sh", (name,), "", f"echo {name}\n") for name in ("one", "two"))
+    text = prompt_text(question(script_prompt(commands=commands)), 80)
+    assert text.startswith("May these 2 scripts run?\n")
+    found = [line.strip() for line in text.split("\n") if re.match(r"  (Script|Arguments|Source) \d", line)]
+    assert found == [
+        "Script 1    │ scripts/one.sh",
+        "Script 2    │ scripts/two.sh",
+        "Arguments 1 │ one",
+        "Arguments 2 │ two",
+        "Source 1      1 line",
+        "Source 2      1 line",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "word"),
+    [
+        pytest.param("plain", "plain", id="plain"),
+        pytest.param("", '""', id="empty"),
+        pytest.param("two words", '"two words"', id="space"),
+        pytest.param("a\nb\tc", r'"a\nb\tc"', id="newline and tab"),
+        pytest.param(r"a\nb", r'"a\\nb"', id="a backslash is no newline"),
+        pytest.param('say "hi"', r'"say \"hi\""', id="quotes"),
+        pytest.param("a\x1bb", r'"a\x1bb"', id="control"),
+    ],
+)
+def test_an_argument_shows_where_it_begins_ends_and_breaks(argument: str, word: str) -> None:
+    command = PromptCommand("scripts/extract.py", (argument, "next"), "", "")
+    assert f"  Arguments   │ {word} next\n" in prompt_text(question(script_prompt(commands=(command,))), 80)
+
+
+def test_what_is_too_long_is_cut_here_and_whole_in_the_pages() -> None:
+    source = "".join(f"line {number}\n" for number in range(1, 101))
+    given = "\n".join(f"given {number}" for number in range(1, 101))
+    risks = tuple(RiskFlag("network", f"risk {number}", "elsewhere", 1) for number in range(1, 21))
+    prompt = script_prompt(commands=(PromptCommand("scripts/a.py", (), given, source),), risks=risks)
+    text = prompt_text(question(prompt), 80)
+    assert "the beginning of 100 lines; v shows all" in text
+    assert "12 more; v shows all" in text
+    assert text.count("line ") == 20
+    assert text.count("given ") == 10
+    assert text.count("risk ") == 8
+    whole = source_text(prompt, 80)
+    assert (whole.count("line "), whole.count("given "), whole.count("risk ")) == (100, 100, 20)
+
+
+def test_a_single_endless_line_does_not_push_the_question_away() -> None:
+    command = PromptCommand("scripts/a.py", ("a" * 100_000,), "b" * 1_000_000, "c" * 1_000_000)
+    text = prompt_text(question(script_prompt(commands=(command,))), 80)
+    assert text.count("\n") < 80
+    assert text.count("v shows all") == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param(None, "never approved before", id="new"),
+        pytest.param((), "nothing since the last approval", id="same"),
+        pytest.param(
+            (FileChange("added", "a", ""), FileChange("removed", "b", "")), "1 added, 1 removed since", id="changed"
+        ),
+    ],
+)
+def test_what_changed_is_always_said(changes: tuple[FileChange, ...] | None, words: str) -> None:
+    assert f"  Changed       {words}" in prompt_text(question(script_prompt(changes=changes)), 80)
+
+
+def test_the_diff_is_short_in_the_question_and_whole_in_its_pages() -> None:
+    diff = "@@ -0,0 +1,50 @@\n" + "".join(f"+new {number}\n" for number in range(50))
+    prompt = script_prompt(changes=(FileChange("changed", "a.py", diff), FileChange("added", "logo.png", "")))
+    text = prompt_text(question(prompt), 80)
+    assert text.count("+new") == 11
+    assert "added    logo.png" in text
+    whole = diff_text(prompt, 80)
+    assert whole.count("+new") == 50
+    assert "no text to compare" in whole
+
+
+def test_no_risk_found_and_no_walls_are_said() -> None:
+    text = prompt_text(question(script_prompt(risks=(), walls=())), 80)
+    assert "  Risks         none found, which proves nothing\n" in text
+    assert "  Walls         none\n" in text
+
+
+def test_an_empty_script_and_windows_line_ends_are_told_apart() -> None:
+    empty, windows = PromptCommand("a.sh", (), "", ""), PromptCommand("b.sh", (), "", "one\r\ntwo\r\n")
+    text = prompt_text(question(script_prompt(commands=(empty, windows), risks=())), 80)
+    assert "  Source 1      empty\n" in text
+    assert "  Source 2      2 lines\n              │  1  one\n              │  2  two\n" in text
+
+
+def test_colour_is_decoration_only() -> None:
+    text = prompt_text(question(), 80, color=True)
+    assert re.sub(r"\x1b\[\d+m", "", text) == prompt_text(question(), 80)
+    assert text != prompt_text(question(), 80)
+
+
+def test_a_decision_is_told_on_one_line() -> None:
+    request = question(script_prompt(skill="two\nlines" * 40))
+    line = decision_text(request, request.options[0], 60)
+    assert line.startswith("Approved once: scripts/extract.py of two\\nlines")
+    assert len(line) == 60
