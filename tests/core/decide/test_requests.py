@@ -33,7 +33,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_any_flow_can_offer_any_options_and_gets_the_chosen_one(world: World) -> None:
     def ask() -> OptionAnswer:
-        options = [Option("blue", "Blue as the sea"), ("red", "Red"), "green"]
+        options = (Option("blue", "Blue as the sea"), ("red", "Red"), "green")
         return world.ask("Which colour?", "Pick.", options, context={"n": [1, None]}, session_id="s", expires_in=60)
 
     before = time.time()

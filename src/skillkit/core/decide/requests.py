@@ -184,7 +184,7 @@ class World:
 
     def _settled(self, waiter: Waiter) -> OptionAnswer | Waiter | None:
         """The answer; or a new place in the queue when another asker took what was for one; or None: time to go."""
-        ticket, ends, now = waiter.ticket, waiter.ends, moment_now()
+        ticket, ends, is_done, now = waiter.ticket, waiter.ends, waiter.is_done, moment_now()
         with self._transaction() as connection:
             row = rows.row_at(connection, ticket.seq)
             if row is not None and row.answer is not None:
@@ -192,10 +192,10 @@ class World:
                 ends = now.steady + ticket.question.lifetime
             else:
                 answer = None
-            if answer is None and row is not None and row.state == rows.PENDING and not waiter.is_done:
+            if answer is None and row is not None and row.state == rows.PENDING and not is_done:
                 return Waiter(ticket, ends, waiter.cancel)
             rows.leave(connection, ticket, now)
-            if answer is not None or waiter.is_done:
+            if answer is not None or is_done:
                 return answer
             return Waiter(rows.joined(connection, ticket.question, now), ends, waiter.cancel)
 

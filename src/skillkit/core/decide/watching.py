@@ -26,7 +26,7 @@ class Waiter:
     """By the steady clock."""
     cancel: threading.Event | None
     woken: threading.Event = field(default_factory=threading.Event)
-    problem: StateUnavailableError | None = None
+    problem: Exception | None = None
 
     @property
     def is_done(self) -> bool:
@@ -91,7 +91,7 @@ class Watcher:
             try:
                 self._look(waiters, is_stale=is_stale)
                 self._reached = steady_seconds()
-            except StateUnavailableError as error:
+            except (StateUnavailableError, sqlite3.Error) as error:
                 self._give_up_on(waiters, error)
 
     def _look(self, waiters: tuple[Waiter, ...], *, is_stale: bool) -> None:
@@ -117,7 +117,7 @@ class Watcher:
         self._connection, self._version = connection, version
         return has_changed
 
-    def _give_up_on(self, waiters: tuple[Waiter, ...], error: StateUnavailableError) -> None:
+    def _give_up_on(self, waiters: tuple[Waiter, ...], error: Exception) -> None:
         """A lock passes; what lasts as long as a lease has lost these askers their place anyway."""
         with self._lock:
             self._is_stale = True
