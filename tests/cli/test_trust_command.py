@@ -20,7 +20,7 @@ from skillkit.core.state import StateStore
 
 @pytest.fixture
 def skill(tmp_path: Path) -> Path:
-    return skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "echo one\n"})
+    return skill_folder(tmp_path.resolve() / "skills", "demo", files={"scripts/run.sh": "echo one\n"})
 
 
 @pytest.fixture

@@ -134,6 +134,16 @@ def test_the_last_approved_content_is_known_whatever_kind_of_approval_it_was(app
     assert approvals.digests() == {"d1", "d2", "d3"}
 
 
+def test_a_folder_is_the_same_by_whatever_link_it_is_reached(approvals: StandingApprovals, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    approvals.trust(skill="pdf", folder=tmp_path / "link", digest="d1", channel="cli")
+    assert approvals.last_approved_digest("pdf", tmp_path / "real") == "d1"
+    assert [each.folder for each in approvals.remove_trust("pdf", folder=tmp_path / "link")] == [
+        str((tmp_path / "real").resolve())
+    ]
+
+
 def test_looking_makes_no_file(approvals: StandingApprovals, store: StateStore) -> None:
     assert approvals.covering("one", "pdf", "d1") is None
     assert (approvals.trusted(), approvals.digests()) == ([], frozenset())

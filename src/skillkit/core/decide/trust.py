@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.paths import real_path
 from skillkit.core.state import StateStore
 
 __all__ = ["SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals"]
@@ -33,6 +34,7 @@ class Approval:
     """None for trust, which holds in every session."""
     skill: str
     folder: str
+    """Its real path, by whatever links it was reached."""
     digest: str
     channel: str
     approved_at: float
@@ -50,12 +52,12 @@ class StandingApprovals:
         """Holds for this session only; a new digest of the same skill takes the place of the old one."""
         if not session_id:
             raise ConfigurationError("An approval for a session needs the session's id; ask for a single run instead.")
-        approval = Approval("session", session_id, skill, str(folder), digest, channel, time.time())
+        approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time())
         return self._keep(approval)
 
     def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str) -> Approval:
         """Holds until it is removed; a new digest of the same skill takes the place of the old one."""
-        return self._keep(Approval("trust", None, skill, str(folder), digest, channel, time.time()))
+        return self._keep(Approval("trust", None, skill, real_path(folder), digest, channel, time.time()))
 
     def covering(self, session_id: str | None, skill: str, digest: str) -> Approval | None:
         """The approval under which this skill, with this content, may run in this session."""
@@ -71,7 +73,7 @@ class StandingApprovals:
 
     def remove_trust(self, skill: str, *, folder: str | Path | None = None) -> list[Approval]:
         """What is not trusted any more; without a folder, wherever the skill was."""
-        place = None if folder is None else kept_text(str(folder))
+        place = None if folder is None else kept_text(real_path(folder))
         gone = [each for each in self.trusted() if each.skill == kept_text(skill) and place in (None, each.folder)]
         with self._transaction() as connection:
             for approval in gone:
@@ -84,7 +86,9 @@ class StandingApprovals:
     def last_approved_digest(self, skill: str, folder: str | Path) -> str | None:
         """Of what a person approved last, to show what changed since."""
         statement = "select digest from approvals where skill = ? and folder = ? order by seq desc limit 1"
-        return next((digest for (digest,) in self._rows(statement, kept_text(skill), kept_text(str(folder)))), None)
+        return next(
+            (digest for (digest,) in self._rows(statement, kept_text(skill), kept_text(real_path(folder)))), None
+        )
 
     def digests(self) -> frozenset[str]:
         """Everything some approval is about; their copies are kept."""
