@@ -21,6 +21,7 @@ from skillkit import (
     World,
 )
 from skillkit.core.decide import request_rows
+from skillkit.core.decide.deadlines import moment_now
 
 YES_ONCE = ("yes_once",)
 
@@ -188,6 +189,18 @@ def test_one_of_two_askers_who_goes_leaves_the_question_to_the_other(world: Worl
         assert isinstance(first.exception(30), ApprovalUnavailableError)
         world.answer(only_pending(world).id, "no", "web")
         assert second.result(30).option_id == "no"
+
+
+def test_an_asker_who_renews_its_lease_while_somebody_looks_is_seen(world: World) -> None:
+    cancel = threading.Event()
+    with in_threads(1, lambda: world.ask("T?", "", ["a"], cancel=cancel)):
+        only_pending(world)
+        now = moment_now()
+        with world._store.connection() as connection:
+            (row,) = request_rows.pending_rows(connection)
+            seen = [request_rows.is_alive(connection, row.life, now.after(seconds)) for seconds in (-1, 0, 1, 60)]
+        cancel.set()
+    assert seen == [True, True, True, False]
 
 
 def test_a_later_asker_gives_the_question_more_time(world: World) -> None:

@@ -233,6 +233,7 @@ def test_twenty_joined_askers_of_four_processes_take_an_answer_for_one_run_one_a
         world.answer(only_pending(world).id, "no", "web")
         assert [lines_of(process) for process in all_] == [[]] * 4
     assert got() == {"yes_once": 4, "no": 16}
+    assert Counter(past.outcome for past in world.history()) == {"answered": 5}
 
 
 def test_a_child_that_was_forked_while_its_parent_waits_asks_for_itself(world: World) -> None:

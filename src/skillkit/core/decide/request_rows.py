@@ -175,7 +175,8 @@ def is_alive(connection: sqlite3.Connection, life: Life, now: Moment) -> bool:
 
 def has_askers(connection: sqlite3.Connection, seq: int, now: Moment) -> bool:
     found = connection.execute("select boot, leased_until from askers where request = ?", (seq,)).fetchall()
-    return any(boot == now.boot and 0 < until - now.steady <= LEASE_SECONDS for boot, until in found)
+    # A lease may be renewed after `now` was read; one that ends much later is from before a restart.
+    return any(boot == now.boot and 0 < until - now.steady <= 2 * LEASE_SECONDS for boot, until in found)
 
 
 def close_dead(connection: sqlite3.Connection, now: Moment) -> None:

@@ -184,8 +184,9 @@ class World:
 
     def _settled(self, waiter: Waiter) -> OptionAnswer | Waiter | None:
         """The answer; or a new place in the queue when another asker took what was for one; or None: time to go."""
-        ticket, ends, is_done, now = waiter.ticket, waiter.ends, waiter.is_done, moment_now()
+        ticket, ends, is_done = waiter.ticket, waiter.ends, waiter.is_done
         with self._transaction() as connection:
+            now = moment_now()
             row = rows.row_at(connection, ticket.seq)
             if row is not None and row.answer is not None:
                 answer = rows.take(connection, row)
