@@ -6,6 +6,7 @@ from skillkit._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from skillkit.core.decide.requests import World
     from skillkit.core.detect import ScriptDetector
     from skillkit.core.exceptions import (
         ApprovalDeclinedError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         MissingRequiredFieldError,
         PathSecurityError,
         PluginError,
+        RequestClosedError,
         SandboxUnavailableError,
         ScriptError,
         ScriptNotFoundError,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         Limits,
         ScriptPolicy,
     )
+    from skillkit.core.questions import Option, OptionAnswer, OptionRequest
     from skillkit.core.runs import ScriptExecutionResult
     from skillkit.core.values import Diagnostic, ScriptMetadata
 
@@ -82,8 +85,12 @@ __all__ = [
     "ManifestParseError",
     "ManifestValidationError",
     "MissingRequiredFieldError",
+    "Option",
+    "OptionAnswer",
+    "OptionRequest",
     "PathSecurityError",
     "PluginError",
+    "RequestClosedError",
     "SandboxUnavailableError",
     "ScriptDetector",
     "ScriptError",
@@ -106,6 +113,7 @@ __all__ = [
     "SkillsUseError",
     "StateUnavailableError",
     "ToolRestrictionError",
+    "World",
     "__version__",
 ]
 
@@ -115,6 +123,9 @@ _HOMES = {
     "GUARDED": "policy",
     "LOCKED": "policy",
     "Limits": "policy",
+    "Option": "questions",
+    "OptionAnswer": "questions",
+    "OptionRequest": "questions",
     "STANDARD": "policy",
     "ScriptDetector": "detect",
     "ScriptExecutionResult": "runs",
@@ -125,6 +136,7 @@ _HOMES = {
     "SkillManager": "manager",
     "SkillMetadata": "models",
     "TRUSTED": "policy",
+    "World": "decide.requests",
 }
 
 

@@ -211,3 +211,20 @@ def test_a_skill_that_changed_since_gives_no_snapshot(tmp_path: Path, change: st
     with pytest.raises(ContentChangedError, match="changed while it was being copied"):
         snapshot_of(base, manifest, tmp_path / "snapshots")
     assert list((tmp_path / "snapshots").iterdir()) == []
+
+
+def test_a_copy_unused_for_a_month_goes_unless_an_approval_is_about_it(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
+    copies = {}
+    for name in ("approved", "forgotten", "recent"):
+        base = write(tmp_path / name, {"a": name})
+        copies[name] = snapshot_of(base, manifest_of(base), folder)
+    for name in ("approved", "forgotten"):
+        os.utime(copies[name], (0, 0))
+    new = write(tmp_path / "new", {"a": "new"})
+    snapshot_of(new, manifest_of(new), folder, lambda: {copies["approved"].name})
+    assert {name: copy.exists() for name, copy in copies.items()} == {
+        "approved": True,
+        "forgotten": False,
+        "recent": True,
+    }

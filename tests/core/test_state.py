@@ -135,10 +135,10 @@ def test_a_new_step_is_applied_once_to_a_file_that_has_the_old_ones(
 ) -> None:
     world = store.world()
     store.close()
-    monkeypatch.setattr(state, "MIGRATIONS", (*state.MIGRATIONS, ("create table requests (id text)",)))
+    monkeypatch.setattr(state, "MIGRATIONS", (*state.MIGRATIONS, ("create table later (id text)",)))
     for _ in range(2):
         with store.connection() as connection:
-            assert connection.execute("select count(*) from requests").fetchone() == (0,)
+            assert connection.execute("select count(*) from later").fetchone() == (0,)
             assert connection.execute("pragma user_version").fetchone() == (len(state.MIGRATIONS),)
         store.close()
     assert store.world() == world
@@ -148,12 +148,12 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(store: StateStore, monkeypa
     world = store.world()
     store.close()
     with monkeypatch.context() as patch:
-        patch.setattr(state, "MIGRATIONS", (*state.MIGRATIONS, ("create table requests (id text)", "nonsense")))
+        patch.setattr(state, "MIGRATIONS", (*state.MIGRATIONS, ("create table later (id text)", "nonsense")))
         with pytest.raises(StateUnavailableError, match="syntax error"):
             store.world()
     assert store.world() == world
     with store.connection() as connection:
-        assert connection.execute("select count(*) from sqlite_master where name = 'requests'").fetchone() == (0,)
+        assert connection.execute("select count(*) from sqlite_master where name = 'later'").fetchone() == (0,)
 
 
 def test_a_file_of_a_newer_skillkit_is_left_alone(store: StateStore) -> None:

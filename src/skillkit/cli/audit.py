@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import click
 
-from skillkit.cli.options import echo_json, json_option, screen_width
+from skillkit.cli.options import MissingError, echo_json, json_option, screen_width, state_option
 from skillkit.core.record import AuditLog, Checkpoint, Record, checkpoint_from
 from skillkit.core.state import StateStore, state_folder
 from skillkit.present.terminal import columns, visible
@@ -20,25 +20,11 @@ from skillkit.present.terminal import columns, visible
 __all__ = ["audit"]
 
 BROKEN = 1
-NOT_FOUND = 127
 FOLLOW_PAUSE_SECONDS = 0.5
 NEWEST = 20
 UNLIMITED = 10_000
 
-Decorated = TypeVar("Decorated", bound=Callable[..., object])
-
 _HEADINGS = ("SEQ", "TIME (UTC)", "KIND", "SKILL", "SCRIPT", "WHAT HAPPENED")
-
-
-class MissingError(click.ClickException):
-    """What was asked for is not there."""
-
-    exit_code = NOT_FOUND
-
-
-def state_option(function: Decorated) -> Decorated:
-    kind = click.Path(path_type=Path, file_okay=False)
-    return click.option("--state-dir", type=kind, help="Where skillkit keeps its state.")(function)
 
 
 @click.group("audit")

@@ -17,11 +17,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["SKILL", "echo_json", "json_option", "manager_for", "roots_options", "screen_width"]
+__all__ = [
+    "SKILL",
+    "MissingError",
+    "echo_json",
+    "json_option",
+    "manager_for",
+    "roots_options",
+    "screen_width",
+    "state_option",
+]
+
+NOT_FOUND = 127
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+class MissingError(click.ClickException):
+    """What was asked for is not there."""
+
+    exit_code = NOT_FOUND
+
+
+def state_option(function: Decorated) -> Decorated:
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option("--state-dir", type=kind, help="Where skillkit keeps its state.")(function)
 
 
 def roots_options(function: Decorated) -> Decorated:

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_left
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from pathlib import Path
 
@@ -135,13 +136,18 @@ def file_hash(path: str) -> str:
     return digest.hexdigest()
 
 
-def snapshot_of(base_directory: Path, manifest: Manifest, folder: Path) -> Path:
-    """A read-only copy below `folder`, named by digest; ContentChangedError when the skill differs from it."""
+def snapshot_of(
+    base_directory: Path, manifest: Manifest, folder: Path, approved: Callable[[], Collection[str]] = frozenset
+) -> Path:
+    """A read-only copy below `folder`, named by digest; ContentChangedError when the skill differs from it.
+
+    Copies with `approved` digests are kept however old: the next question shows what changed since.
+    """
     target = folder / manifest.digest
     if target.is_dir():
         os.utime(target)
         return target
-    drop_unused(folder)
+    drop_unused(folder, approved)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
     try:
@@ -158,11 +164,13 @@ def snapshot_of(base_directory: Path, manifest: Manifest, folder: Path) -> Path:
     return target
 
 
-def drop_unused(folder: Path) -> None:
-    """Copies that no run used for a month."""
+def drop_unused(folder: Path, approved: Callable[[], Collection[str]]) -> None:
+    """Copies that no run used for a month and no approval is about."""
     with contextlib.suppress(OSError):
-        for copy in folder.iterdir():
-            if time.time() - copy.stat().st_mtime > UNUSED_SECONDS:
+        unused = [copy for copy in folder.iterdir() if time.time() - copy.stat().st_mtime > UNUSED_SECONDS]
+        kept = approved() if unused else ()
+        for copy in unused:
+            if copy.name not in kept:
                 remove_copy(copy)
 
 

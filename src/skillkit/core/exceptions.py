@@ -15,6 +15,7 @@ SkillKitError (alias SkillsUseError)
 │   ├── ManifestParseError
 │   └── ManifestValidationError
 ├── StateUnavailableError
+├── RequestClosedError(request_id, option_id, channel)
 ├── SkillSecurityError
 │   ├── PathSecurityError(requested_path, base_directory)
 │   ├── SizeLimitExceededError(size, limit)
@@ -61,6 +62,7 @@ __all__ = [
     "MissingRequiredFieldError",
     "PathSecurityError",
     "PluginError",
+    "RequestClosedError",
     "SandboxUnavailableError",
     "ScriptError",
     "ScriptNotFoundError",
@@ -204,6 +206,16 @@ class SizeLimitExceededError(SkillSecurityError):
 
 class StateUnavailableError(SkillKitError):
     """The world's state file cannot be opened, read or written."""
+
+
+class RequestClosedError(SkillKitError):
+    """Nobody waits for this answer: it was given before, the request expired, or there is none of this id."""
+
+    def __init__(self, message: str, *, request_id: str = "", option_id: str = "", channel: str = "") -> None:
+        super().__init__(message)
+        self.request_id = request_id
+        self.option_id = option_id
+        self.channel = channel
 
 
 class ToolRestrictionError(SkillSecurityError):

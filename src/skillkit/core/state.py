@@ -45,6 +45,47 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             when new.seq is not (select coalesce(max(seq), 0) + 1 from audit)
             begin select raise(abort, 'audit records are only appended'); end""",
     ),
+    (
+        # `boot` and `deadline` judge expiry by a clock that nobody can set; the `_at` columns are for people.
+        """create table requests (
+            seq integer primary key,
+            id text not null,
+            content text not null,
+            context text not null,
+            single_use text not null,
+            is_held integer not null,
+            created_at real not null,
+            expires_at real not null,
+            boot text not null,
+            deadline real not null,
+            state text not null default 'pending',
+            option_id text,
+            channel text,
+            answered_at real,
+            is_taken integer not null default 0
+        )""",
+        "create unique index requests_pending on requests (state, id) where state = 'pending'",
+        "create index requests_by_id on requests (id)",
+        """create table askers (
+            asker integer primary key,
+            request integer not null references requests (seq) on delete cascade,
+            boot text not null,
+            leased_until real not null
+        )""",
+        "create index askers_by_request on askers (request)",
+        """create table approvals (
+            seq integer primary key,
+            kind text not null check (kind = 'session' and session <> '' or kind = 'trust' and session = ''),
+            session text not null,
+            skill text not null,
+            folder text not null,
+            digest text not null,
+            channel text not null,
+            approved_at real not null,
+            unique (kind, session, skill, folder)
+        )""",
+        "create index approvals_by_skill on approvals (skill, folder)",
+    ),
 )
 
 _SWITCH_PAUSE_SECONDS = 0.005

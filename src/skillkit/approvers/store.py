@@ -1,0 +1,30 @@
+"""A request -> the world's store, where any process that shares it can answer: command line, page, window."""
+
+from __future__ import annotations
+
+import threading
+
+from skillkit.core.decide.requests import LIFETIME_SECONDS, World
+from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
+from skillkit.core.questions import OptionAnswer, OptionRequest
+
+__all__ = ["StoreApprover"]
+
+FOR_ONE_RUN = ("yes_once",)
+
+
+class StoreApprover:
+    """Waits for whoever answers first; the answer names their channel."""
+
+    channel = "store"
+
+    def __init__(self, world: World, expires_in: float = LIFETIME_SECONDS) -> None:
+        self.world = world
+        self.expires_in = expires_in
+
+    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer:
+        try:
+            return self.world.ask_request(request, expires_in=self.expires_in, single_use=FOR_ONE_RUN, cancel=cancel)
+        except StateUnavailableError as error:
+            reason = "the question cannot be stored"
+            raise ApprovalUnavailableError(f"Not approved: {reason}. {error}", reasons=[reason]) from error

@@ -1,0 +1,180 @@
+"""`skillkit approvals`: see what waits for a person's word, and give it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import MissingError, echo_json, json_option, screen_width, state_option
+from skillkit.core.decide.requests import PastRequest, World
+from skillkit.core.questions import OptionRequest
+from skillkit.present.terminal import columns, visible
+
+__all__ = ["approvals"]
+
+CHANNEL = "cli"
+SHORT_ID = 12
+NEWEST = 20
+UNLIMITED = 10_000
+
+_HEADINGS = ("ID", "EXPIRES IN", "SESSION", "OPTIONS", "QUESTION")
+_PAST_HEADINGS = ("ID", "ASKED (UTC)", "OUTCOME", "QUESTION")
+
+
+@click.group("approvals")
+def approvals() -> None:
+    """See what waits for your word, and give it.
+
+    \b
+    Examples:
+      skillkit approvals list                      what is waiting
+      skillkit approvals show 3f2a                 all about one question
+      skillkit approvals answer 3f2a yes_once      answer it
+    """
+
+
+@approvals.command("list")
+@click.option("--history", "is_past", is_flag=True, help="Show what is over instead, the newest first.")
+@click.option("-n", "count", type=click.IntRange(min=0), default=NEWEST, show_default=True, help="How much history.")
+@state_option
+@json_option
+def list_command(is_past: bool, count: int, state_dir: Path | None, as_json: bool) -> None:
+    """List the questions that wait for an answer, the oldest first.
+
+    \b
+    Examples:
+      skillkit approvals list
+      skillkit approvals list --history
+      skillkit approvals list --json
+    """
+    with World(state_dir) as world:
+        if is_past:
+            list_past(world.history(count), world.folder, as_json=as_json)
+        else:
+            list_pending(world.pending(), world.folder, as_json=as_json)
+
+
+def list_pending(requests: list[OptionRequest], folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        echo_json(requests=[asdict(request) for request in requests])
+    elif requests:
+        ids = short_ids(requests)
+        rows = [(name, *cells(request)) for name, request in zip(ids, requests, strict=True)]
+        click.echo(table([_HEADINGS, *rows]))
+        click.echo(f"hint: skillkit approvals answer {ids[0]} OPTION", err=True)
+    else:
+        click.echo(f"Nothing waits for an answer in {visible(str(folder))}.", err=True)
+        click.echo("hint: questions of another world are found with --state-dir.", err=True)
+
+
+def list_past(past: list[PastRequest], folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        echo_json(history=[asdict(each) for each in past])
+    elif past:
+        ids = short_ids([each.request for each in past])
+        click.echo(table([_PAST_HEADINGS, *((name, *past_cells(each)) for name, each in zip(ids, past, strict=True))]))
+    else:
+        click.echo(f"Nothing was asked yet in {visible(str(folder))}.", err=True)
+
+
+@approvals.command("show")
+@click.argument("request_id", metavar="ID")
+@state_option
+@json_option
+def show_command(request_id: str, state_dir: Path | None, as_json: bool) -> None:
+    """Show one question; the beginning of its id is enough.
+
+    \b
+    Examples:
+      skillkit approvals show 3f2a
+      skillkit approvals show 3f2a --json
+    """
+    with World(state_dir) as world:
+        request = named_request(world.pending(), request_id)
+    if request is None:
+        raise MissingError(f"No question {request_id!r} is waiting. `skillkit approvals list` shows which are.")
+    if as_json:
+        echo_json(request=asdict(request))
+    else:
+        click.echo(request_text(request))
+
+
+@approvals.command("answer")
+@click.argument("request_id", metavar="ID")
+@click.argument("option_id", metavar="OPTION")
+@state_option
+@json_option
+def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_json: bool) -> None:
+    """Answer one question with the id of one of its options; the first answer wins.
+
+    \b
+    Examples:
+      skillkit approvals answer 3f2a yes_once
+      skillkit approvals answer 3f2a yes_in_session
+      skillkit approvals answer 3f2a no
+    """
+    with World(state_dir) as world:
+        request = named_request(world.pending(), request_id)
+        if request is None:
+            request = named_request([past.request for past in world.history()], request_id)
+        if request is None:
+            raise MissingError(f"There is no question {request_id!r}. `skillkit approvals list` shows what waits.")
+        answer = world.answer(request.id, option_id, CHANNEL)
+    if as_json:
+        echo_json(answer=asdict(answer))
+    else:
+        click.echo(f"Answered {answer.option_id!r}: {on_one_line(request.title)}")
+
+
+def named_request(requests: list[OptionRequest], given: str) -> OptionRequest | None:
+    """By its id or the beginning of it; the same question asked again counts once."""
+    found = {request.id: request for request in requests if request.id.startswith(given)}
+    if given in found:
+        return found[given]
+    if len(found) > 1:
+        raise click.BadParameter(
+            f"{given!r} fits {len(found)} questions: {', '.join(sorted(found))}. Write more of it.", param_hint="ID"
+        )
+    return next(iter(found.values()), None)
+
+
+def request_text(request: OptionRequest) -> str:
+    """What comes from a skill stands behind a bar, so that it cannot pass for our own words."""
+    told = [f"  │ {line}" for line in visible(request.message).splitlines()]
+    options = [f"  {option.id}  {on_one_line(option.label)}" for option in request.options]
+    return "\n".join([on_one_line(request.title), *told, "", "Options:", *options])
+
+
+def on_one_line(text: str) -> str:
+    return visible(text).replace("\n", "\\n")
+
+
+def short_ids(requests: list[OptionRequest]) -> list[str]:
+    """Long enough to tell them apart."""
+    ids = {request.id for request in requests}
+    length = SHORT_ID
+    while len({each[:length] for each in ids}) < len(ids):
+        length += 4
+    return [request.id[:length] for request in requests]
+
+
+def cells(request: OptionRequest) -> tuple[str, ...]:
+    left = max(0, round(request.expires_at - time.time()))
+    options = " ".join(option.id for option in request.options)
+    return f"{left} s", request.session_id or "-", options, request.title
+
+
+def past_cells(past: PastRequest) -> tuple[str, ...]:
+    moment = datetime.fromtimestamp(past.request.created_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    outcome = f"{past.answer.option_id} by {past.answer.channel}" if past.answer else past.outcome
+    return moment, outcome, past.request.title
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    width = screen_width() if sys.stdout.isatty() else UNLIMITED
+    return "\n".join(columns(rows, width, indent=""))

@@ -1,0 +1,143 @@
+"""What a person approved for longer than one run -> whether it covers this skill, as it is now."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.paths import real_path
+from skillkit.core.state import StateStore
+
+__all__ = ["SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals"]
+
+# Sessions end without telling anybody; an approval that old is given again.
+SESSION_APPROVAL_SECONDS = 30 * 86_400.0
+NO_SESSION = ""
+
+_COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at from approvals"
+_INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at)
+    values (?, ?, ?, ?, ?, ?, ?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's lasting word about one skill with exactly this content."""
+
+    kind: Literal["session", "trust"]
+    session_id: str | None
+    """None for trust, which holds in every session."""
+    skill: str
+    folder: str
+    """Its real path, by whatever links it was reached."""
+    digest: str
+    channel: str
+    approved_at: float
+
+
+class StandingApprovals:
+    """Session approvals and trust of one world; each is bound to a digest and says nothing about other content."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def approve_in_session(
+        self, session_id: str, *, skill: str, folder: str | Path, digest: str, channel: str
+    ) -> Approval:
+        """Holds for this session only; a new digest of the same skill takes the place of the old one."""
+        if not session_id:
+            raise ConfigurationError("An approval for a session needs the session's id; ask for a single run instead.")
+        approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time())
+        return self._keep(approval)
+
+    def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str) -> Approval:
+        """Holds until it is removed; a new digest of the same skill takes the place of the old one."""
+        return self._keep(Approval("trust", None, skill, real_path(folder), digest, channel, time.time()))
+
+    def covering(self, session_id: str | None, skill: str, digest: str) -> Approval | None:
+        """The approval under which this skill, with this content, may run in this session."""
+        statement = f"{_COLUMNS} where skill = ? and digest = ? order by kind desc"
+        session = kept_text(session_id or NO_SESSION)
+        found = self._rows(statement, kept_text(skill), digest)
+        return next((each for each in map(approval_from, found) if holds(each, session)), None)
+
+    def trusted(self) -> list[Approval]:
+        """By name, then folder."""
+        statement = f"{_COLUMNS} where kind = 'trust' order by skill, folder"
+        return [approval_from(values) for values in self._rows(statement)]
+
+    def remove_trust(self, skill: str, *, folder: str | Path | None = None) -> list[Approval]:
+        """What is not trusted any more; without a folder, wherever the skill was."""
+        place = None if folder is None else kept_text(real_path(folder))
+        gone = [each for each in self.trusted() if each.skill == kept_text(skill) and place in (None, each.folder)]
+        with self._transaction() as connection:
+            for approval in gone:
+                connection.execute(
+                    "delete from approvals where kind = 'trust' and skill = ? and folder = ? and digest = ?",
+                    (approval.skill, approval.folder, approval.digest),
+                )
+        return gone
+
+    def last_approved_digest(self, skill: str, folder: str | Path) -> str | None:
+        """Of what a person approved last, to show what changed since."""
+        statement = "select digest from approvals where skill = ? and folder = ? order by seq desc limit 1"
+        return next(
+            (digest for (digest,) in self._rows(statement, kept_text(skill), kept_text(real_path(folder)))), None
+        )
+
+    def digests(self) -> frozenset[str]:
+        """Everything some approval is about; their copies are kept."""
+        return frozenset(digest for (digest,) in self._rows("select digest from approvals"))
+
+    def _rows(self, statement: str, *values: str) -> list[Any]:
+        """Looking makes no file."""
+        if not self._store.path.exists():
+            return []
+        with self._store.connection() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def _keep(self, approval: Approval) -> Approval:
+        place = (
+            approval.kind,
+            kept_text(approval.session_id or NO_SESSION),
+            *map(kept_text, (approval.skill, approval.folder)),
+        )
+        with self._transaction() as connection:
+            connection.execute(
+                "delete from approvals where kind = 'session' and approved_at < ?",
+                (approval.approved_at - SESSION_APPROVAL_SECONDS,),
+            )
+            connection.execute(
+                "delete from approvals where kind = ? and session = ? and skill = ? and folder = ?", place
+            )
+            connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at))
+        return approval
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._store.connection() as connection:
+            connection.execute("begin immediate")
+            yield connection
+            connection.execute("commit")
+
+
+def holds(approval: Approval, session: str) -> bool:
+    if approval.kind == "trust":
+        return True
+    is_recent = time.time() - approval.approved_at < SESSION_APPROVAL_SECONDS
+    return is_recent and approval.session_id == session != NO_SESSION
+
+
+def approval_from(values: tuple[Any, ...]) -> Approval:
+    kind, session, *rest = values
+    return Approval(kind, session or None, *rest)
+
+
+def kept_text(text: str) -> str:
+    """A name that is no UTF-8 cannot be stored as it is."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,124 @@
+"""`skillkit approvals` as a person and as a program see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from asking import in_threads, only_pending, request_named
+from click.testing import CliRunner, Result
+
+from skillkit import ConfigurationError, OptionRequest, RequestClosedError, World
+from skillkit.cli.approvals import approvals
+from skillkit.core.questions import OPTIONS
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with World(tmp_path / "state") as world:
+        yield world
+
+
+def run(*words: str, world: World) -> Result:
+    return CliRunner().invoke(approvals, [*words, "--state-dir", str(world.folder)])
+
+
+def test_a_question_is_listed_shown_and_answered_for_an_asker_that_waits(world: World) -> None:
+    with in_threads(1, lambda: world.ask_request(request_named("0123456789abcdef"))) as (asking,):
+        only_pending(world)
+        listed = run("list", world=world)
+        assert listed.stdout.splitlines()[1].split()[0] == "0123456789ab"
+        assert "yes_once yes_in_session no" in listed.stdout
+        assert "skillkit approvals answer 0123456789ab OPTION" in listed.stderr
+        shown = run("show", "0123", world=world)
+        assert shown.stdout.splitlines() == [
+            "Run 0123456789abcdef?",
+            "  │ Policy asks.",
+            "",
+            "Options:",
+            "  yes_once  Yes once",
+            "  yes_in_session  Yes in this session",
+            "  no  No",
+        ]
+        answered = run("answer", "0123", "no", world=world)
+        assert answered.stdout == "Answered 'no': Run 0123456789abcdef?\n"
+        got = asking.result(30)
+    assert (got.option_id, got.channel) == ("no", "cli")
+
+
+def test_every_command_speaks_json(world: World) -> None:
+    world.open(request_named("abcd"))
+    (listed,) = json.loads(run("list", "--json", world=world).stdout)["requests"]
+    assert (listed["id"], listed["options"][0], listed["context"]) == (
+        "abcd",
+        {"id": "yes_once", "label": "Yes once"},
+        {"digest": "d"},
+    )
+    assert json.loads(run("show", "abcd", "--json", world=world).stdout)["request"] == listed
+    answered = json.loads(run("answer", "abcd", "yes_once", "--json", world=world).stdout)
+    assert (answered["schema_version"], answered["answer"]["option_id"]) == (1, "yes_once")
+    (past,) = json.loads(run("list", "--history", "--json", world=world).stdout)["history"]
+    assert (past["outcome"], past["answer"]["channel"], past["request"]["id"]) == ("answered", "cli", "abcd")
+
+
+def test_when_nothing_waits_it_says_so_and_makes_no_world(world: World) -> None:
+    listed = run("list", world=world)
+    assert (listed.exit_code, listed.stdout) == (0, "")
+    assert f"Nothing waits for an answer in {world.folder}." in listed.stderr
+    assert "Nothing was asked yet" in run("list", "--history", world=world).stderr
+    assert json.loads(run("list", "--json", world=world).stdout) == {"schema_version": 1, "requests": []}
+    assert not world.folder.exists()
+
+
+def test_history_tells_how_each_question_ended(world: World) -> None:
+    for name in ("first", "second"):
+        world.open(request_named(name))
+        world.answer(name, "yes_once", "web")
+    lines = run("list", "--history", "-n", "1", world=world).stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith("second")
+    assert "yes_once by web" in lines[1]
+
+
+def test_a_beginning_that_fits_several_is_refused_with_all_of_them(world: World) -> None:
+    world.open(request_named("aa11"))
+    world.open(request_named("aa22"))
+    result = run("answer", "aa", "no", world=world)
+    assert result.exit_code == 2
+    assert "'aa' fits 2 questions: aa11, aa22. Write more of it." in result.stderr
+    assert len(world.pending()) == 2
+
+
+def test_ids_are_as_long_as_it_takes_to_tell_them_apart(world: World) -> None:
+    for name in ("0" * 14 + "aa", "0" * 14 + "bb"):
+        world.open(request_named(name))
+    lines = run("list", world=world).stdout.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["0" * 14 + "aa", "0" * 14 + "bb"]
+
+
+def test_a_question_that_is_not_there_is_not_found(world: World) -> None:
+    for words in (["show", "x"], ["answer", "x", "no"]):
+        result = run(*words, world=world)
+        assert result.exit_code == 127
+        assert "`skillkit approvals list` shows" in result.stderr
+
+
+def test_a_second_answer_and_an_unknown_option_are_errors_of_their_kind(world: World) -> None:
+    world.open(request_named("abcd"))
+    assert isinstance(run("answer", "abcd", "maybe", world=world).exception, ConfigurationError)
+    run("answer", "abcd", "no", world=world)
+    second = run("answer", "abcd", "yes_once", world=world).exception
+    assert isinstance(second, RequestClosedError)
+    assert "'no' by cli" in str(second)
+
+
+def test_text_of_a_skill_cannot_pass_for_words_of_skillkit(world: World) -> None:
+    hostile = OptionRequest("abcd", "Run?\nOptions:\x1b[2J", "fine\nOptions:\n  no  Yes\u202e", OPTIONS)
+    world.open(hostile)
+    lines = run("show", "abcd", world=world).stdout.splitlines()
+    assert lines[0] == r"Run?\nOptions:\x1b[2J"
+    assert lines[1:4] == ["  │ fine", "  │ Options:", r"  │   no  Yes\u202e"]
+    assert lines.count("Options:") == 1
+    assert r"Run? Options:\x1b[2J" in run("list", world=world).stdout
