@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from skillkit.core.config.files import CONFIG_VARIABLE, Place, project_file, searched_folders, user_file_place
+from skillkit.core.config.files import (
+    CONFIG_VARIABLE,
+    Place,
+    current_folder,
+    project_file,
+    searched_folders,
+    user_file_place,
+)
 from skillkit.core.config.settings import Origin, Settings, load_settings
 
 __all__ = [
@@ -10,6 +17,7 @@ __all__ = [
     "Origin",
     "Place",
     "Settings",
+    "current_folder",
     "load_settings",
     "project_file",
     "searched_folders",

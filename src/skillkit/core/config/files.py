@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
 
@@ -17,6 +18,7 @@ __all__ = [
     "SIZE_LIMIT_BYTES",
     "USER",
     "Place",
+    "current_folder",
     "may_be_written_by_others",
     "project_file",
     "read_text",
@@ -32,8 +34,7 @@ PROJECT = "project"
 SIZE_LIMIT_BYTES = 64_000
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):  # every command imports this, and a dataclass takes seven times as long to make
     """Where a value stands: a line of a file, or a word such as `default` or `profile guarded`."""
 
     kind: str
@@ -47,7 +48,7 @@ class Place:
         return f"{self.file}:{self.line}".replace("\n", "\\n") if self.line else str(self.file).replace("\n", "\\n")
 
 
-def user_file_place(environ: Mapping[str, str], given: Path | None = None) -> tuple[Path, bool]:
+def user_file_place(environ: Mapping[str, str], given: Path | None = None) -> tuple[Path | None, bool]:
     """The user's file, and whether somebody named it, so that it must be there."""
     chosen = given or environ.get(CONFIG_VARIABLE)
     if chosen:
@@ -55,9 +56,28 @@ def user_file_place(environ: Mapping[str, str], given: Path | None = None) -> tu
             return Path(chosen).expanduser().absolute(), True
         except (OSError, RuntimeError) as error:  # `~nobody`; the current folder was deleted
             raise ConfigurationError(f"{CONFIG_VARIABLE}: {str(chosen)!r} cannot be found: {error}.") from error
-    import platformdirs
+    folder = user_folder(environ)
+    return (Path(folder, "config.toml") if folder else None), False
 
-    return Path(platformdirs.user_config_dir("skillkit", appauthor=False), "config.toml"), False
+
+def user_folder(environ: Mapping[str, str]) -> str:
+    """Empty for a user without a home. A relative one is none: the project could have put a file there."""
+    if sys.platform == "linux":  # what platformdirs says too, for a tenth of a command's start
+        named, usual = environ.get("XDG_CONFIG_HOME", ""), os.path.expanduser("~/.config")
+        folder = os.path.join(named if os.path.isabs(named) else usual, "skillkit")
+    else:
+        import platformdirs
+
+        folder = platformdirs.user_config_dir("skillkit", appauthor=False)
+    return folder if os.path.isabs(folder) else ""
+
+
+def current_folder() -> Path | None:
+    """None when it was deleted: then no project is there either."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
 
 
 def project_file(start: Path | None) -> Path | None:
@@ -84,7 +104,8 @@ def searched_folders(start: Path | None) -> list[Path]:
     """
     if start is None:
         return []
-    folder, home = real(start), real(Path(os.path.expanduser("~")))
+    home_text = os.path.expanduser("~")
+    folder, home = real(start), real(Path(home_text if os.path.isabs(home_text) else os.sep))
     searched: list[Path] = []
     while not home.is_relative_to(folder) and not (searched and is_border(searched[-1], folder)):
         searched.append(folder)

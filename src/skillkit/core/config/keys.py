@@ -15,7 +15,7 @@ from skillkit.core.config.lines import KeyPath, key_lines
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.policy import PATH_LISTS, PROFILES, Limits, ScriptPolicy
 
-__all__ = ["KEYS", "ConfigFile", "config_file", "written"]
+__all__ = ["KEYS", "ConfigFile", "config_file", "shortened", "written"]
 
 POLICY_KEYS = tuple(f"policy.{each.name}" for each in fields(ScriptPolicy) if each.name != "limits")
 LIMIT_KEYS = tuple(f"policy.limits.{each.name}" for each in fields(Limits))
@@ -25,6 +25,9 @@ TRUSTED_KEY = "projects.trusted"
 KEYS = ("profile", *POLICY_KEYS, *LIMIT_KEYS, *FOLDER_KEYS, TRUSTED_KEY)
 TABLES = frozenset(key.rpartition(".")[0] for key in KEYS) - {""}
 PLACE_IN_TEXT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+# A hostile file must not flood whoever reads the error.
+SHOWN_PROBLEMS = 10
+SHOWN_CHARACTERS = 600
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -55,7 +58,10 @@ def config_file(place: Place, text: str) -> ConfigFile:
             require_setting(key_path, key, value, place.kind)
             values[key] = checked(key, value, place)
         except ConfigurationError as error:
-            problems.append(f"{where}: {error}")
+            problems.append(shortened(f"{where}: {error}"))
+        if len(problems) == SHOWN_PROBLEMS:
+            problems.append("Correct these first; more lines were not looked at.")
+            break
     if problems:
         raise ConfigurationError("\n".join(problems))
     return ConfigFile(place.kind, path, values, {key: lines[tuple(key.split("."))] for key in values})
@@ -88,7 +94,7 @@ def leaves(table: Mapping[str, Any], above: KeyPath) -> Iterator[tuple[KeyPath, 
 
 
 def require_setting(path: KeyPath, key: str, value: object, kind: str) -> None:
-    name = ".".join(part if BARE_KEY.fullmatch(part) else json.dumps(part) for part in path)
+    name = shortened(".".join(part if BARE_KEY.fullmatch(part) else json.dumps(part) for part in path), 80)
     if key in TABLES:
         raise ConfigurationError(f"{name!r} is {written(value)}; it must be a table: [{key}].")
     if key not in KEYS:
@@ -101,12 +107,16 @@ def nearest(name: str) -> str:
     """Looks for the whole key, then for its last word: people forget which table a key is in."""
     import difflib
 
+    table, _, word = name.rpartition(".")
     last_words = {key.rpartition(".")[2]: key for key in KEYS}
     near = difflib.get_close_matches(name, [*KEYS, *TABLES], n=1, cutoff=0.75)
-    near = near or [last_words[word] for word in difflib.get_close_matches(name.rpartition(".")[2], last_words, n=1)]
+    near = near or [last_words[each] for each in difflib.get_close_matches(word, last_words, n=1)]
     if near:
         return f"Did you mean {near[0]!r}?"
-    return f"Settings are: {', '.join(KEYS)}."
+    if table in TABLES:
+        beside = [key.rpartition(".")[2] for key in KEYS if key.rpartition(".")[0] == table]
+        return f"In [{table}] there are: {', '.join(beside)}."
+    return f"There are 'profile' and the tables {', '.join(sorted(TABLES))}."
 
 
 def checked(key: str, value: object, place: Place) -> Any:  # noqa: ANN401 - as different as settings are
@@ -122,7 +132,8 @@ def checked(key: str, value: object, place: Place) -> Any:  # noqa: ANN401 - as 
         checking = Limits if key in LIMIT_KEYS else ScriptPolicy
         return getattr(checking(**{name: value}), name)  # type: ignore[arg-type]
     except ConfigurationError as error:
-        raise ConfigurationError(f"{key!r}: {error}") from None
+        reason = str(error).removeprefix("limits.").removeprefix(f"{name} ")
+        raise ConfigurationError(f"{key!r} {reason}" if reason.startswith("is ") else f"{key!r}: {reason}") from None
 
 
 def texts(key: str, value: object) -> list[str]:
@@ -148,6 +159,11 @@ def checked_path(key: str, text: str, place: Place) -> Path:
             f"{key!r} names {text!r}, and {path} is not a folder. Create it, correct it, or leave it out."
         )
     return path
+
+
+def shortened(text: str, longest: int = SHOWN_CHARACTERS) -> str:
+    """The remedy stands at the end, so what is left out is in the middle."""
+    return text if len(text) <= longest else f"{text[: longest // 2]} ... {text[-longest // 3 :]}"
 
 
 def written(value: object) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skillkit.core.config.files import Place
-from skillkit.core.config.keys import FOLDER_KEYS, TRUSTED_KEY, ConfigFile, written
+from skillkit.core.config.files import CONFIG_VARIABLE, Place
+from skillkit.core.config.keys import FOLDER_KEYS, SHOWN_PROBLEMS, TRUSTED_KEY, ConfigFile, shortened, written
 from skillkit.core.config.strictness import Loosening, loosenings
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.policy import ScriptPolicy
@@ -25,14 +26,14 @@ def is_trusted(project_file: Path, user: ConfigFile | None) -> bool:
 def refuse_loosening(
     project: ConfigFile,
     user: ConfigFile | None,
-    user_path: Path,
+    user_path: Path | None,
     *,
     own: ScriptPolicy,
     own_places: Mapping[str, object],
     given: ScriptPolicy,
 ) -> None:
     """A repository comes from anywhere: its word counts where it asks for less, never where it asks for more."""
-    found = [*policy_problems(project, own, own_places, given), *folder_problems(project)]
+    found = [*policy_problems(project, own, own_places, given), *islice(folder_problems(project), SHOWN_PROBLEMS)]
     if found:
         remedy = trusting_remedy(project.path.parent, user, user_path)
         raise ConfigurationError("\n".join([*found, remedy]))
@@ -42,9 +43,10 @@ def policy_problems(
     project: ConfigFile, own: ScriptPolicy, own_places: Mapping[str, object], given: ScriptPolicy
 ) -> Iterator[str]:
     for each in loosenings(own, given):
+        ours, theirs = (shortened(written(value)) for value in (each.own, each.given))
         yield (
-            f"{blamed(project, each)} {written(each.given)}, but your settings ({own_places[each.key]}) say "
-            f"{written(each.own)}. A project may only tighten: {each.reason}."
+            f"{blamed(project, each)} {theirs}, but your settings ({own_places[each.key]}) say {ours}. "
+            f"A project may only tighten: {each.reason}."
         )
 
 
@@ -60,16 +62,17 @@ def folder_problems(project: ConfigFile) -> Iterator[str]:
     folder = os.path.realpath(project.path.parent)
     for key in FOLDER_KEYS:
         for path in outside(project.values.get(key, ()), folder):
-            yield f"{project.place(key)}: {key!r} names {written(path)}, which is outside the project's own folder."
+            yield f"{project.place(key)}: {key!r} names {shortened(written(path))}, which is outside the project's own folder."
 
 
 def outside(paths: Any, folder: str) -> Iterator[Path]:  # noqa: ANN401 - a value of a file
     return (path for path in paths if not Path(os.path.realpath(path)).is_relative_to(folder))
 
 
-def trusting_remedy(folder: Path, user: ConfigFile | None, user_path: Path) -> str:
+def trusting_remedy(folder: Path, user: ConfigFile | None, user_path: Path | None) -> str:
     name = written(os.path.realpath(folder))
     start = "Correct it, or, if you trust this project,"
     if user and TRUSTED_KEY in user.values:
         return f"{start} add {name} to {TRUSTED_KEY!r} in {user.place(TRUSTED_KEY)}"
-    return f"{start} write into {Place('user', user_path)}:\n\n  [projects]\n  trusted = [{name}]"
+    file = Place("user", user_path) if user_path else f"a file of yours that ${CONFIG_VARIABLE} names"
+    return f"{start} write into {file}:\n\n  [projects]\n  trusted = [{name}]"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillkit.core.config.files import PROJECT, USER, Place, project_file, read_text, user_file_place
 from skillkit.core.exceptions import ConfigurationError
@@ -22,8 +22,7 @@ DEFAULT_PROFILE = "guarded"
 DEFAULT = Place("default")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """A setting's value and where it stands; a list that was put together has several places."""
 
     value: Any
@@ -108,7 +107,8 @@ def load_settings(
     the project. Folders of skills add up, the project's first.
     """
     user_path, must_exist = user_file_place(environ, user_file)
-    user = read_file(Place(USER, user_path), may_loosen=True) if must_exist or is_there(user_path) else None
+    is_read = user_path is not None and (must_exist or is_there(user_path))
+    user = read_file(Place(USER, user_path), may_loosen=True) if is_read else None
     own = layered([user] if user else [])
     project_path = project_file(start)
     if project_path is None:
