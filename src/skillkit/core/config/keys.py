@@ -28,6 +28,8 @@ PLACE_IN_TEXT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\
 # A hostile file must not flood whoever reads the error.
 SHOWN_PROBLEMS = 10
 SHOWN_CHARACTERS = 600
+# A key stands on one line, and tomllib takes half a minute for one of thirty thousand words.
+DOTS_IN_A_LINE = 100
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -70,6 +72,10 @@ def config_file(place: Place, text: str) -> ConfigFile:
 def parsed(place: Place, text: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     import tomllib  # costs milliseconds, and most folders have no file to read
 
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > DOTS_IN_A_LINE:
+            where = Place(place.kind, place.file, number)
+            raise ConfigurationError(f"{where}: more than {DOTS_IN_A_LINE} dots. Break the line into several.")
     try:
         return tomllib.loads(text), key_lines(text)
     except RecursionError as error:

@@ -21,9 +21,12 @@ TEXT = re.compile(
 PLAIN = re.compile(r"[^,\]}#\n]+")
 
 
-def key_lines(text: str) -> dict[KeyPath, int]:
-    """Tables, dotted and quoted keys, and keys of inline tables; entries of a list have the list's own path."""
-    scanner = Scanner(text.replace("\r\n", "\n"))
+def key_lines(text: str, depth: int = 3) -> dict[KeyPath, int]:
+    """Tables, dotted and quoted keys, and keys of inline tables; entries of a list have the list's own path.
+
+    No setting is deeper than three words. One key of thousands would otherwise fill the memory with its beginnings.
+    """
+    scanner = Scanner(text.replace("\r\n", "\n"), depth)
     scanner.document()
     return scanner.lines
 
@@ -31,8 +34,9 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 class Scanner:
     """Walks over the text from key to key. It trusts that the text is TOML and checks nothing."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, depth: int) -> None:
         self.text = text
+        self.depth = depth
         self.position = 0
         self.line_ends = [match.start() for match in re.finditer("\n", text)]
         self.lines: dict[KeyPath, int] = {}
@@ -62,8 +66,10 @@ class Scanner:
         while True:
             self.skip(SPACE)
             line = bisect_right(self.line_ends, self.position) + 1
-            path = (*path, plain_key(self.skip(KEY_PART)))
-            self.lines.setdefault(path, line)
+            part = self.skip(KEY_PART)
+            if len(path) < self.depth:
+                path = (*path, plain_key(part))
+                self.lines.setdefault(path, line)
             self.skip(SPACE)
             if not self.next_is("."):
                 return path

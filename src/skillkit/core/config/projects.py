@@ -62,7 +62,8 @@ def folder_problems(project: ConfigFile) -> Iterator[str]:
     folder = os.path.realpath(project.path.parent)
     for key in FOLDER_KEYS:
         for path in outside(project.values.get(key, ()), folder):
-            yield f"{project.place(key)}: {key!r} names {shortened(written(path))}, which is outside the project's own folder."
+            name = shortened(written(path))
+            yield f"{project.place(key)}: {key!r} names {name}, which is outside the project's own folder."
 
 
 def outside(paths: Any, folder: str) -> Iterator[Path]:  # noqa: ANN401 - a value of a file
