@@ -22,7 +22,7 @@ def machine(tmp_path: Path) -> Machine:
 
 def test_without_files_the_guarded_profile_holds(machine: Machine) -> None:
     settings = machine.settings()
-    assert settings == Settings()
+    assert settings == Settings(user_file=Path.home() / ".config" / "skillkit" / "config.toml")
     assert settings.policy == GUARDED
     assert set(settings.origins) == set(KEYS)
     assert {str(origin) for key, origin in settings.origins.items() if key.startswith("policy.")} == {"profile guarded"}
@@ -58,6 +58,13 @@ def test_folders_of_skills_add_up_the_projects_first(machine: Machine, tmp_path:
     settings = machine.settings()
     assert settings.skill_paths == (machine.project / "tools", tmp_path / "mine")
     assert str(settings.origins["skills.paths"]) == f"{machine.project_file}:2, {machine.user_file}:1"
+
+
+def test_the_files_that_may_loosen_are_known_so_that_walls_can_close_them(machine: Machine) -> None:
+    assert machine.settings().loosening_files == (Path.home() / ".config" / "skillkit" / "config.toml",)
+    machine.trusting()
+    machine.repository("")
+    assert machine.settings().loosening_files == (machine.user_file, machine.project_file)
 
 
 def test_a_profile_from_the_command_line_stands_alone(machine: Machine, tmp_path: Path) -> None:

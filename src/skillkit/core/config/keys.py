@@ -72,10 +72,7 @@ def config_file(place: Place, text: str) -> ConfigFile:
 def parsed(place: Place, text: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     import tomllib  # costs milliseconds, and most folders have no file to read
 
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > DOTS_IN_A_LINE:
-            where = Place(place.kind, place.file, number)
-            raise ConfigurationError(f"{where}: more than {DOTS_IN_A_LINE} dots. Break the line into several.")
+    refuse_long_keys(place, text)
     try:
         return tomllib.loads(text), key_lines(text)
     except RecursionError as error:
@@ -83,10 +80,18 @@ def parsed(place: Place, text: str) -> tuple[dict[str, Any], dict[KeyPath, int]]
     except ValueError as error:
         found = PLACE_IN_TEXT.search(str(error))
         reason = PLACE_IN_TEXT.sub("", str(error))
-        line, column = found.groups() if found else (None, None)
-        last = None if found is None else text.count("\n") + 1
-        where = f"{place}:{line}:{column}" if line else str(Place(place.kind, place.file, last))
+        if found and found[1]:
+            where = f"{place}:{found[1]}:{found[2]}"
+        else:
+            where = str(Place(place.kind, place.file, text.count("\n") + 1 if found else None))
         raise ConfigurationError(f"{where}: this is not TOML: {reason}. Correct it.") from error
+
+
+def refuse_long_keys(place: Place, text: str) -> None:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > DOTS_IN_A_LINE:
+            where = Place(place.kind, place.file, number)
+            raise ConfigurationError(f"{where}: more than {DOTS_IN_A_LINE} dots. Break the line into several.")
 
 
 def leaves(table: Mapping[str, Any], above: KeyPath) -> Iterator[tuple[KeyPath, Any]]:

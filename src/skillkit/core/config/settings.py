@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skillkit.core.config.files import PROJECT, USER, Place, project_file, read_text, user_file_place
+from skillkit.core.config.files import PROJECT, PROJECT_FILE, USER, Place, project_file, read_text, user_file_place
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.policy import GUARDED, PROFILES, ScriptPolicy
 
@@ -44,6 +44,7 @@ class Settings:
     """What files and the command line name; `origins` has every setting."""
     only_given_skills: bool = False
     user_file: Path | None = None
+    """Where the user's file is looked for, also when it is not there."""
     project_file: Path | None = None
     is_trusted_project: bool = False
 
@@ -60,6 +61,13 @@ class Settings:
             if table == "policy":
                 defaults[key] = Origin(value_of(self.policy, name), from_profile)
         return {key: self.named.get(key) or defaults.get(key) or Origin(()) for key in KEYS}
+
+    @property
+    def loosening_files(self) -> tuple[Path, ...]:
+        """The files whose word may loosen, there or not: what a script writes into them would be believed."""
+        trusted = self.named.get("projects.trusted")
+        own = () if self.user_file is None else (self.user_file,)
+        return (*own, *(folder / PROJECT_FILE for folder in (trusted.value if trusted else ())))
 
     def manager_arguments(self) -> dict[str, Any]:
         """For `SkillManager(**arguments)`."""
@@ -109,7 +117,7 @@ def load_settings(
     user_path, must_exist = user_file_place(environ, user_file)
     is_read = user_path is not None and (must_exist or is_there(user_path))
     user = read_file(Place(USER, user_path), may_loosen=True) if is_read else None
-    own = layered([user] if user else [])
+    own = replace(layered([user] if user else []), user_file=user_path)
     project_path = project_file(start)
     if project_path is None:
         return own
@@ -121,7 +129,7 @@ def load_settings(
     merged = layered([project, user] if user else [project])
     if not trusted:
         refuse_loosening(project, user, user_path, own=own.policy, own_places=own.origins, given=merged.policy)
-    return replace(merged, project_file=project_path, is_trusted_project=trusted)
+    return replace(merged, user_file=user_path, project_file=project_path, is_trusted_project=trusted)
 
 
 def is_there(path: Path) -> bool:
@@ -149,8 +157,7 @@ def layered(nearest_first: Sequence[ConfigFile]) -> Settings:
                 named[key] = Origin(unique(value, before.value), (file.place(key), *before.places))
             else:
                 named[key] = Origin(value, (file.place(key),))
-    user_path = next((file.path for file in nearest_first if file.kind == USER), None)
-    return settings_of(named, like=Settings(user_file=user_path))
+    return settings_of(named, like=Settings())
 
 
 def settings_of(named: Mapping[str, Origin], *, like: Settings, only_given_skills: bool = False) -> Settings:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from skillkit.core.policy import Limits, ScriptPolicy
 
 __all__ = ["ORDERS", "Loosening", "Order", "loosenings"]
-
-WILDCARD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +74,15 @@ def are_inside(own: tuple[Path, ...], given: tuple[Path, ...]) -> bool:
     return all(any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders) for path in given)
 
 
-def are_narrower_commands(own: tuple[str, ...], given: tuple[str, ...]) -> bool:
-    """Programs may only become fewer. Scripts are free without an entry, so the first one narrows; then no new ones."""
-    own_scripts, given_scripts = ([entry for entry in each if "/" in entry] for each in (own, given))
-    own_programs, given_programs = ([entry for entry in each if "/" not in entry] for each in (own, given))
-    if not are_covered(own_programs, given_programs):
-        return False
-    return not own_scripts or (bool(given_scripts) and are_covered(own_scripts, given_scripts))
+def are_fewer_commands(own: tuple[str, ...], given: tuple[str, ...]) -> bool:
+    """Programs may only become fewer. Scripts are free without an entry, so the first ones narrow; then no new ones.
 
-
-def are_covered(own: list[str], given: list[str]) -> bool:
-    """An entry without wildcards matches itself only, so a pattern that matches it covers it."""
-    return all(
-        entry in own or (not WILDCARD.search(entry) and any(fnmatchcase(entry, pattern) for pattern in own))
-        for entry in given
-    )
+    Entries are compared as texts: whether one pattern covers another is for those who match them to know.
+    """
+    own_scripts, given_scripts = ({entry for entry in each if "/" in entry} for each in (own, given))
+    own_programs, given_programs = ({entry for entry in each if "/" not in entry} for each in (own, given))
+    narrows_scripts = not own_scripts or (bool(given_scripts) and given_scripts <= own_scripts)
+    return given_programs <= own_programs and narrows_scripts
 
 
 SWITCH = "true lets a script do or see more"
@@ -105,7 +95,7 @@ ORDERS: dict[str, Order] = {
     "allow_filesystem": Order(is_no_more, SWITCH),
     "timeout_seconds": Order(is_no_more, LESS),
     "allowed_commands": Order(
-        are_narrower_commands,
+        are_fewer_commands,
         "fewer programs allow less; entries with '/' restrict scripts, so the first ones do and no new ones may follow",
     ),
     "allowed_interpreters": Order(is_subset, FEWER),
