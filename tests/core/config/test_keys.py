@@ -110,6 +110,7 @@ def test_a_key_may_be_written_in_every_way_toml_knows(machine: Machine, text: st
         ("policy = 3", ":1: 'policy' is 3; it must be a table: [policy]."),
         ("policy.limits = 3", ":1: 'policy.limits' is 3; it must be a table: [policy.limits]."),
         ("'policy.approval' = 'always'", """:1: '"policy.approval"' is no setting. """),
+        ("'policy.limits' = {}", """:1: '"policy.limits"' is no setting. """),
         ("'' = 1", """:1: '""' is no setting. """),
         ("[skills]\nqqqq = 1", ":2: 'skills.qqqq' is no setting. In [skills] there are: paths, plugins."),
         ("zzzz = 1", ":1: 'zzzz' is no setting. There are 'profile' and the tables policy, policy.limits, projects, skills."),

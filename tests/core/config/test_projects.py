@@ -146,6 +146,14 @@ def test_a_link_of_the_project_counts_as_what_it_leads_to(machine: Machine, tmp_
     assert settings.policy.readable_paths == (tmp_path / "shared" / "data",)
 
 
+def test_a_link_of_the_user_counts_as_what_it_leads_to(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "real" / "data").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    machine.user(f"policy.readable_paths = ['{tmp_path / 'link'}']")
+    machine.repository(f"policy.readable_paths = ['{tmp_path / 'real' / 'data'}']")
+    assert machine.settings().policy.readable_paths == (tmp_path / "real" / "data",)
+
+
 def test_dots_do_not_lead_out_of_what_the_user_allows(machine: Machine) -> None:
     machine.user("policy.readable_paths = ['/srv/data']")
     machine.repository("policy.readable_paths = ['/srv/data/../secret']")

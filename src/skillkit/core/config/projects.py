@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from skillkit.core.config.files import CONFIG_VARIABLE, Place
 from skillkit.core.config.keys import FOLDER_KEYS, SHOWN_PROBLEMS, TRUSTED_KEY, ConfigFile, shortened, written
@@ -61,13 +60,10 @@ def folder_problems(project: ConfigFile) -> Iterator[str]:
     """Skills of its own a project may bring; those elsewhere on the machine are not its to offer."""
     folder = os.path.realpath(project.path.parent)
     for key in FOLDER_KEYS:
-        for path in outside(project.values.get(key, ()), folder):
-            name = shortened(written(path))
-            yield f"{project.place(key)}: {key!r} names {name}, which is outside the project's own folder."
-
-
-def outside(paths: Any, folder: str) -> Iterator[Path]:  # noqa: ANN401 - a value of a file
-    return (path for path in paths if not Path(os.path.realpath(path)).is_relative_to(folder))
+        for path in project.values.get(key, ()):  # real paths, as everything that a project's file names
+            if not path.is_relative_to(folder):
+                name = shortened(written(path))
+                yield f"{project.place(key)}: {key!r} names {name}, which is outside the project's own folder."
 
 
 def trusting_remedy(folder: Path, user: ConfigFile | None, user_path: Path | None) -> str:
