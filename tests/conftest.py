@@ -18,9 +18,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's own skills and state are never seen or touched."""
+    """The user's own skills, settings and state are never seen or touched."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.setenv("SKILLKIT_STATE_DIR", str(home / "state"))
+    for name in ("SKILLKIT_CONFIG", "SKILLKIT_SKILLS", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
     return home
