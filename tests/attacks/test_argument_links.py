@@ -8,6 +8,8 @@ import pytest
 from running import made_manager
 
 from skillkit import TRUSTED, ScriptPolicy
+from skillkit.core.resolve import CallArguments
+from skillkit.core.runs import Decision
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 PLANT = 'ln -s "$1" "$SKILL_WORKSPACE/report.txt"; echo planted\n'
@@ -52,3 +54,21 @@ def test_a_path_in_another_spelling_is_opened_and_nothing_beside_it(tmp_path: Pa
     with made_manager(tmp_path, {"scripts/read.sh": script}, policy=REQUIRED) as manager:
         assert manager.execute_skill_script("demo", "read", argv=[form.format(tmp_path / "diary")]).stdout == "given"
         assert manager.execute_skill_script("demo", "read").stdout == ""
+
+
+@pytest.mark.parametrize("form", ["{0}", "--file={0}", "@{0}", "file://{0}", "../../diary", "../../work/../diary"])
+def test_a_model_cannot_name_a_path_outside_without_a_person_being_asked(tmp_path: Path, form: str) -> None:
+    (tmp_path / "diary").write_text("private")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/in.txt").write_text("fine")
+    with made_manager(tmp_path, {"scripts/read.sh": READ}, policy=REQUIRED) as manager:
+        flow, skill = manager.flow, manager.load_skill("demo")
+
+        def decision(*words: str, agent_facing: bool = True) -> Decision:
+            call = CallArguments("read", argv=words, workspace=tmp_path / "work", agent_facing=agent_facing)
+            return flow.prepare(skill, call).decision
+
+        text = form.format(tmp_path / "diary")
+        assert decision(text) is Decision.ASK
+        assert decision(text, agent_facing=False) is Decision.ALLOW
+        assert decision("in.txt", "scripts/read.sh", str(tmp_path / "work/in.txt")) is Decision.ALLOW
