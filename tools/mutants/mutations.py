@@ -74,7 +74,7 @@ def places(parent: ast.AST, function: str, *, is_bool: bool) -> Iterator[tuple[P
         if field in TYPE_FIELDS:
             continue
         for index, node in enumerate(value) if isinstance(value, list) else ((None, value),):
-            if not isinstance(node, ast.AST) or isinstance(node, NOT_ENTERED):
+            if not isinstance(node, ast.AST) or isinstance(node, NOT_ENTERED) or is_type(node):
                 continue
             yield Place(parent, field, index, function, is_bool), node
             if isinstance(node, ast.FunctionDef):
@@ -84,6 +84,11 @@ def places(parent: ast.AST, function: str, *, is_bool: bool) -> Iterator[tuple[P
                 yield from places(node, node.name, is_bool=False)
             else:
                 yield from places(node, function, is_bool=is_bool)
+
+
+def is_type(node: ast.AST) -> bool:
+    """`Callable[[A], B]`: several things in brackets."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple)
 
 
 def alternatives(node: ast.AST, place: Place) -> Iterator[ast.AST]:
@@ -133,7 +138,7 @@ def wrong_returns(node: ast.Return, place: Place) -> Iterator[ast.AST]:
 
 def shorter_collections(node: ast.AST, place: Place) -> Iterator[tuple[ast.AST, str]]:
     """A table or list with one entry missing, and what that is."""
-    if is_of_types(place):
+    if is_export_list(place):
         return
     if isinstance(node, ast.Tuple | ast.List | ast.Set) and not isinstance(getattr(node, "ctx", None), ast.Store):
         context = [] if isinstance(node, ast.Set) else [ast.Load()]
@@ -149,7 +154,5 @@ def without(values: list[Any], index: int) -> list[Any]:
     return values[:index] + values[index + 1 :]
 
 
-def is_of_types(place: Place) -> bool:
-    """What stands in the brackets of a type, or is the list of what is exported."""
-    is_exports = isinstance(place.parent, ast.Assign) and ast.unparse(place.parent.targets[0]) == "__all__"
-    return is_exports or isinstance(place.parent, ast.Subscript)
+def is_export_list(place: Place) -> bool:
+    return isinstance(place.parent, ast.Assign) and ast.unparse(place.parent.targets[0]) == "__all__"

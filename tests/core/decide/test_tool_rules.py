@@ -167,6 +167,7 @@ def test_quotes_do_not_matter_in_arguments_either() -> None:
         ("aa", "a*a", True),
         ("abcbd", "*b*b*", True),
         ("abd", "*b*b*", False),
+        ("a", "*a*", True),
         ("abcab", "*c*ab", True),
         ("xay", "x*y*", True),
         ("xy", "x*a*y", False),
