@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check package bench docs clean system
+.PHONY: demo test check mutants package bench docs clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -16,6 +16,9 @@ check: $(VENV)/.dev-ready  ## style, types, architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+mutants: $(VENV)/.dev-ready  ## whether the tests notice faults in what decides; MODULES names others
+	$(BIN)/python tools/mutants $(MODULES)
 
 package: $(VENV)/.dev-ready  ## the wheel, proven in an empty environment
 	tools/package $(BIN)/python

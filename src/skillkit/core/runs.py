@@ -68,6 +68,16 @@ class ScriptCommand:
     workspace: Path | None
     manifest: Manifest | None = field(default=None, repr=False, compare=False)
     """What the digest was taken of."""
+    argument_paths: tuple[str, ...] = ()
+    """Real paths that exist and that the arguments name, beyond skill and workspace."""
+    closed_paths: tuple[str, ...] = ()
+    """Those of `argument_paths` that are never granted."""
+    has_unread_arguments: bool = False
+    """Whether there were more arguments than were looked through for paths."""
+    agent_facing: bool = False
+    """Whether a model chose the arguments."""
+    call_id: str = ""
+    """By which the surface tells two equal calls apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,37 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from commands import COMMAND
 
-from skillkit import LOCKED, STANDARD, TRUSTED, ScriptPolicy, ScriptRefusedError, ToolRestrictionError
-from skillkit.core.decide import Ruling, Verdict, decide, rules
-from skillkit.core.decide.rules import tool_of
-from skillkit.core.runs import Decision, ScriptCommand
-
-COMMAND = ScriptCommand(
-    skill_name="demo",
-    digest="0" * 64,
-    base_directory=Path("/skills/demo"),
-    script_path=Path("/skills/demo/scripts/run.sh"),
-    script_name="scripts/run.sh",
-    interpreter="bash",
-    allowed_tools=(),
-    argv=("/bin/bash", "/skills/demo/scripts/run.sh"),
-    cwd="/skills/demo",
-    environment={},
-    stdin=b"",
-    timeout=30,
-    output_limit=100,
-    arguments=None,
-    script_arguments=(),
-    session_id=None,
-    workspace=None,
+from skillkit import (
+    GUARDED,
+    LOCKED,
+    STANDARD,
+    InterpreterNotAllowedError,
+    ScriptPolicy,
+    ScriptRefusedError,
+    ToolRestrictionError,
 )
+from skillkit.core.decide import Ruling, Verdict, decide, decided, rules
+from skillkit.core.runs import Decision
 
 
 def decision(policy: ScriptPolicy, **changes: object) -> Decision:
@@ -71,7 +56,11 @@ def test_approval_adds_a_question(approval: str, expected: int) -> None:
         ((), "grant", Decision.ASK),
         (("Read",), "grant", Decision.ASK),
         (("Bash",), "grant", Decision.ALLOW),
+        (("Bash(git:*)", "Bash"), "grant", Decision.ALLOW),
+        (("Bash(bash scripts/run.sh:*)",), "grant", Decision.ALLOW),
+        (("Bash(git:*)",), "grant", Decision.ASK),
         (("Read",), "ignore", Decision.ALLOW),
+        ((), "ignore", Decision.ALLOW),
     ],
 )
 def test_allowed_tools_by_mode(tools: tuple[str, ...], mode: str, expected: Decision) -> None:
@@ -101,72 +90,161 @@ def test_the_refusal_of_a_tool_names_skill_and_tools() -> None:
         (("other:scripts/*.sh",), Decision.DENY),
         (("scripts/RUN.sh",), Decision.DENY),
         (("git", "scripts/other.sh"), Decision.DENY),
+        (("scripts/other.sh", "./scripts/run.sh"), Decision.ALLOW),
     ],
 )
 def test_entries_with_a_slash_restrict_scripts(patterns: tuple[str, ...], expected: Decision) -> None:
     assert decision(replace(STANDARD, allowed_commands=patterns)) is expected
 
 
-@pytest.mark.parametrize(("rule", "tool"), [("Bash", "Bash"), ("Bash(git:*)", "Bash"), (" Read (x) ", "Read")])
-def test_the_tool_of_a_rule(rule: str, tool: str) -> None:
-    assert tool_of(rule) == tool
+def test_the_refusal_of_a_script_names_it_and_what_may_run() -> None:
+    ruling = decide(COMMAND, replace(STANDARD, allowed_commands=("git", "other/*")))
+    assert ruling.reasons == ("'scripts/run.sh' matches none of 'allowed_commands': ['other/*'].",)
 
 
-VERDICTS = st.lists(st.builds(Verdict, st.sampled_from(Decision), st.text(max_size=5)), max_size=6)
+def test_a_command_whose_interpreter_is_not_listed_is_refused_whoever_made_it() -> None:
+    ruling = decide(replace(COMMAND, interpreter="deno"), replace(STANDARD, allowed_interpreters=("bash", "perl")))
+    assert isinstance(ruling.error, InterpreterNotAllowedError)
+    assert (ruling.decision, ruling.error.interpreter, ruling.error.allowed) == (
+        Decision.DENY,
+        "deno",
+        ("bash", "perl"),
+    )
+    assert ruling.reasons == (str(ruling.error),)
+    assert "'deno' may not run scripts here. Allowed: bash, perl." in str(ruling.error)
+    nothing = decide(COMMAND, replace(STANDARD, allowed_interpreters=()))
+    assert "Allowed: none." in nothing.reasons[0]
 
 
-def ruling_of(monkeypatch: pytest.MonkeyPatch, *groups: list[Verdict]) -> Ruling:
-    def rule(verdicts: list[Verdict]) -> rules.Rule:
-        def given_verdicts(_command: ScriptCommand, _policy: ScriptPolicy) -> Iterator[Verdict]:
-            yield from verdicts
-
-        return given_verdicts
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rules, "RULES", tuple(map(rule, groups)))
-        return decide(COMMAND, TRUSTED)
+def test_every_reason_of_the_strictest_kind_is_kept_in_order() -> None:
+    policy = ScriptPolicy(allow_scripts=False, allowed_interpreters=(), allowed_commands=("x/y",), approval="always")
+    reasons = decide(replace(COMMAND, allowed_tools=("Read",)), policy).reasons
+    assert [reason.split()[0] for reason in reasons] == ["Policy", "'bash'", "Tool", "'scripts/run.sh'"]
+    assert not any("before every run" in reason for reason in reasons)
 
 
-@settings(derandomize=True, deadline=None)
-@given(groups=st.lists(VERDICTS, max_size=4))
-def test_the_outcome_is_the_strictest_verdict_with_its_reasons(groups: list[list[Verdict]]) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        ruling = ruling_of(monkeypatch, *groups)
-    verdicts = [verdict for group in groups for verdict in group]
-    strictest = max((verdict.decision for verdict in verdicts), default=Decision.DENY)
-    assert ruling.decision is strictest
-    assert ruling.reasons == tuple(each.reason for each in verdicts if each.decision is strictest)
-    assert (ruling.error is not None) == (strictest is Decision.DENY)
+def test_the_error_of_a_refusal_is_the_first_that_a_rule_gave() -> None:
+    policy = replace(LOCKED, allowed_interpreters=())
+    assert isinstance(decide(replace(COMMAND, allowed_tools=("Read",)), policy).error, InterpreterNotAllowedError)
+    assert isinstance(decide(replace(COMMAND, allowed_tools=("Read",)), LOCKED).error, ToolRestrictionError)
 
 
-@settings(derandomize=True, deadline=None)
-@given(groups=st.lists(VERDICTS, min_size=1, max_size=4), more=VERDICTS)
-def test_one_more_rule_never_loosens(groups: list[list[Verdict]], more: list[Verdict]) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        before, after = ruling_of(monkeypatch, *groups), ruling_of(monkeypatch, *groups, more)
-    if any(groups):
-        assert after.decision >= before.decision
+def test_what_is_allowed_or_asked_raises_nothing() -> None:
+    assert (decide(COMMAND, STANDARD).error, decide(COMMAND, GUARDED).error) == (None, None)
 
 
-def test_without_any_rule_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ruling_of(monkeypatch).decision is Decision.DENY
+AGENTS = replace(COMMAND, agent_facing=True, argument_paths=("/data/a.csv",), workspace=Path("/work"))
 
 
-POLICIES = st.builds(
-    ScriptPolicy,
-    allow_scripts=st.booleans(),
-    approval=st.sampled_from(["never", "first_run", "always"]),
-    allowed_tools_mode=st.sampled_from(["restrict", "grant", "ignore"]),
-    allowed_commands=st.lists(st.sampled_from(["git", "scripts/*", "other/*"]), max_size=2),
+def test_an_agents_argument_outside_skill_and_workspace_asks_and_names_the_path() -> None:
+    ruling = decide(AGENTS, STANDARD)
+    assert (ruling.decision, ruling.is_coverable) == (Decision.ASK, False)
+    assert ruling.reasons == ("The arguments name paths outside skill and workspace: '/data/a.csv'.",)
+    assert decide(replace(AGENTS, agent_facing=False), STANDARD).decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize("path", ["/skills/demo", "/skills/demo/data", "/work/x", "/read/x/y", "/write/z"])
+def test_what_skill_workspace_and_policy_hold_is_not_asked_about(path: str) -> None:
+    policy = replace(STANDARD, readable_paths=(Path("/read"),), writable_paths=(Path("/write"),))
+    assert decide(replace(AGENTS, argument_paths=(path,)), policy).decision is Decision.ALLOW
+    assert decide(replace(AGENTS, argument_paths=(path, "/reader")), policy).decision is Decision.ASK
+
+
+def test_a_policys_path_counts_as_what_its_links_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    command = replace(AGENTS, argument_paths=(str((tmp_path / "real").resolve() / "a"),))
+    assert decide(command, replace(STANDARD, readable_paths=(tmp_path / "link",))).decision is Decision.ALLOW
+    assert decide(command, STANDARD).decision is Decision.ASK
+
+
+def test_an_agents_argument_that_is_never_granted_asks_and_says_so() -> None:
+    command = replace(AGENTS, argument_paths=("/data/a", "/etc/passwd"), closed_paths=("/etc/passwd",))
+    ruling = decide(command, STANDARD)
+    assert ruling.reasons == (
+        "The arguments name paths outside skill and workspace: '/data/a'.",
+        "The arguments name paths that are never granted: '/etc/passwd'.",
+    )
+    assert not ruling.is_coverable
+    assert decide(replace(command, agent_facing=False), STANDARD).decision is Decision.ALLOW
+
+
+def test_more_of_an_agents_arguments_than_were_looked_at_ask() -> None:
+    command = replace(COMMAND, agent_facing=True, has_unread_arguments=True)
+    ruling = decide(command, STANDARD)
+    assert (ruling.decision, ruling.is_coverable) == (Decision.ASK, False)
+    assert ruling.reasons == ("The arguments are too many to look for paths in all of them.",)
+    assert decide(replace(command, has_unread_arguments=False), STANDARD).decision is Decision.ALLOW
+
+
+def test_few_paths_are_shown_and_none_at_any_length() -> None:
+    def reason(*paths: str) -> str:
+        return decide(replace(AGENTS, argument_paths=paths), STANDARD).reasons[0].partition(": ")[2]
+
+    many = tuple(f"/data/{number}" for number in range(7))
+    assert reason(*many[:5]) == "'/data/0', '/data/1', '/data/2', '/data/3', '/data/4'."
+    assert reason(*many[:6]).endswith("'/data/4' and 1 more.")
+    assert reason(*many).endswith("'/data/4' and 2 more.")
+    assert reason("/" + "x" * 199) == f"'/{'x' * 199}'."
+    assert reason("/" + "x" * 200) == f"'/{'x' * 199}...'."
+    assert reason("/a\u202eb\n") == r"'/a\u202eb\n'."
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_coverable"),
+    [
+        (GUARDED, True),
+        (replace(GUARDED, approval="always"), False),
+        (replace(STANDARD, allowed_tools_mode="grant"), True),
+        (replace(GUARDED, allowed_tools_mode="grant"), True),
+        (replace(GUARDED, approval="always", allowed_tools_mode="grant"), False),
+        (STANDARD, False),
+        (LOCKED, False),
+        (replace(GUARDED, allow_scripts=False), False),
+    ],
 )
+def test_an_earlier_approval_answers_only_what_it_was_given_for(policy: ScriptPolicy, is_coverable: bool) -> None:
+    assert decide(COMMAND, policy).is_coverable is is_coverable
 
 
-@settings(derandomize=True, deadline=None)
-@given(policy=POLICIES, tools=st.lists(st.sampled_from(["Read", "Bash", "Bash(x)"]), max_size=2))
-def test_no_policy_lets_a_script_run_that_one_of_its_rules_forbids(policy: ScriptPolicy, tools: list[str]) -> None:
-    command = replace(COMMAND, allowed_tools=tuple(tools))
-    ruling = decide(command, policy)
-    each = [verdict.decision for rule in rules.RULES for verdict in rule(command, policy)]
-    assert ruling.decision == max(each)
-    if not policy.allow_scripts:
-        assert ruling.decision is Decision.DENY
+def test_one_question_that_no_earlier_approval_answers_keeps_all_of_them_open() -> None:
+    ruling = decide(AGENTS, GUARDED)
+    assert (len(ruling.reasons), ruling.is_coverable) == (2, False)
+    assert decided(ruling, "trust") is ruling
+
+
+@pytest.mark.parametrize(("approved_by", "reason"), [("session", "Approved in this session."), ("trust", "Trusted.")])
+def test_an_approval_of_this_digest_answers(approved_by: str, reason: str) -> None:
+    assert decided(decide(COMMAND, GUARDED), approved_by) == Ruling(Decision.ALLOW, (reason,), None, is_coverable=False)
+
+
+@pytest.mark.parametrize("approved_by", [None, "", "flag"])
+def test_nothing_else_answers(approved_by: str | None) -> None:
+    ruling = decide(COMMAND, GUARDED)
+    assert decided(ruling, approved_by) is ruling
+
+
+@pytest.mark.parametrize("decision", [Decision.ALLOW, Decision.DENY])
+def test_an_approval_changes_nothing_where_nothing_is_asked(decision: Decision) -> None:
+    ruling = Ruling(decision, ("x",), None, is_coverable=True)
+    assert decided(ruling, "trust") is ruling
+
+
+def test_verdicts_and_rulings_never_change() -> None:
+    for value in (Verdict(Decision.ALLOW, "x"), Ruling(Decision.ALLOW, ("x",))):
+        with pytest.raises(FrozenInstanceError):
+            value.decision = Decision.DENY  # type: ignore[misc]  # that is the point
+        assert not hasattr(value, "__dict__")
+    assert not Verdict(Decision.ASK, "x").coverable
+    assert not Ruling(Decision.ASK, ("x",)).is_coverable
+
+
+def test_these_are_the_rules() -> None:
+    assert [rule.__name__ for rule in rules.RULES] == [
+        "scripts_are_allowed",
+        "interpreter_is_allowed",
+        "tool_is_allowed",
+        "script_is_listed",
+        "argument_paths_are_known",
+        "approval_is_needed",
+    ]

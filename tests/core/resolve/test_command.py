@@ -96,3 +96,34 @@ def test_batch_files_refuse_what_cmd_would_interpret(word: str) -> None:
         refuse_batch_metacharacters(Interpreter("cmd", "cmd.exe"), ("fine", word))
     refuse_batch_metacharacters(Interpreter("bash", "/bin/bash"), (word,))
     refuse_batch_metacharacters(Interpreter("cmd", "cmd.exe"), ("fine", "C:\\x", "a-b_c.d"))
+
+
+def test_a_command_knows_which_paths_its_arguments_name(skill: Skill, tmp_path: Path) -> None:
+    root = Path(os.path.realpath(tmp_path))
+    (root / "state").mkdir()
+    (root / "data").write_text("x")
+    call = CallArguments("run", {"a": str(root / "data")}, [str(root / "state")], agent_facing=True, call_id="7")
+    command = resolve_command(skill, call, POLICY, {"PATH": "/bin:/usr/bin"}, never, state_folder=root / "state")
+    assert command.argument_paths == (str(root / "state"), str(root / "data"))
+    assert command.closed_paths == (str(root / "state"),)
+    assert (command.agent_facing, command.call_id, command.has_unread_arguments) == (True, "7", False)
+    plain = resolve_command(skill, CallArguments("run"), POLICY, {"PATH": "/bin:/usr/bin"}, never)
+    assert (plain.argument_paths, plain.agent_facing, plain.call_id) == ((), False, "")
+
+
+def test_paths_in_a_text_for_stdin_that_is_json_count_too(skill: Skill, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("x")
+    call = CallArguments("run", stdin=f'["{tmp_path}/data"]')
+    command = resolve_command(skill, call, POLICY, {"PATH": "/bin:/usr/bin"}, never)
+    assert command.argument_paths == (os.path.realpath(tmp_path / "data"),)
+
+
+def test_a_workspace_is_what_its_links_lead_to(skill: Skill, tmp_path: Path) -> None:
+    """Behind walls the link would not be there."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    policy = replace(POLICY, working_directory="workspace")
+    call = CallArguments("run", workspace=tmp_path / "link")
+    command = resolve_command(skill, call, policy, {"PATH": "/bin:/usr/bin"}, never)
+    real = os.path.realpath(tmp_path / "real")
+    assert (command.cwd, str(command.workspace), command.environment["SKILL_WORKSPACE"]) == (real, real, real)

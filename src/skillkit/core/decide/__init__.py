@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from skillkit.core.decide.approval import approval_request
-from skillkit.core.decide.rules import Ruling, Verdict, decide
+from skillkit.core.decide.rules import Ruling, Verdict, decide, decided
 
-__all__ = ["Ruling", "Verdict", "approval_request", "decide"]
+__all__ = ["Ruling", "Verdict", "approval_request", "decide", "decided"]

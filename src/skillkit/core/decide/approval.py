@@ -24,7 +24,8 @@ def approval_request(command: ScriptCommand, reasons: tuple[str, ...]) -> Option
 
 
 def request_id(command: ScriptCommand) -> str:
-    """Of session, digest, script and arguments; written as JSON, so that no two calls give the same text."""
-    parts = [command.session_id, command.digest, command.script_name, command.argv, command.cwd]
+    """Of session, call, digest, script and arguments; written as JSON, so that no two calls give the same text."""
+    call = [command.session_id, command.call_id]
+    parts = [*call, command.digest, command.script_name, command.argv, command.cwd]
     summary = sha256(json.dumps([*parts, sha256(command.stdin).hexdigest()]).encode("ascii"))
     return summary.hexdigest()

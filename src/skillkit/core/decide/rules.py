@@ -1,18 +1,29 @@
-"""A command and a policy -> a decision with its reasons; pure, and adding a rule never loosens it."""
+"""A command and a policy -> a decision with its reasons; adding a rule never loosens it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
-from skillkit.core.exceptions import ScriptRefusedError, SkillKitError, ToolRestrictionError
+from skillkit.core.decide.script_patterns import is_script_pattern, names_script
+from skillkit.core.decide.tool_rules import SCRIPT_TOOL, is_command_listed, is_script_tool_listed
+from skillkit.core.exceptions import (
+    InterpreterNotAllowedError,
+    ScriptRefusedError,
+    SkillKitError,
+    ToolRestrictionError,
+)
+from skillkit.core.paths import is_inside, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.runs import Decision, ScriptCommand
 
-__all__ = ["RULES", "Verdict", "decide", "tool_of"]
+__all__ = ["APPROVALS", "RULES", "Ruling", "Verdict", "decide", "decided"]
 
-SCRIPT_TOOL = "Bash"
+APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
+"""Earlier words of a person that may answer for them, and the reason that each gives."""
+
+SHOWN_PATHS = 5
+SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +33,8 @@ class Verdict:
     decision: Decision
     reason: str
     error: SkillKitError | None = None
+    coverable: bool = False
+    """Whether an earlier approval of the same digest answers this question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,8 @@ class Ruling:
     decision: Decision
     reasons: tuple[str, ...]
     error: SkillKitError | None = None
+    is_coverable: bool = False
+    """Whether an earlier approval of the same digest answers all that is asked."""
 
 
 Rule = Callable[[ScriptCommand, ScriptPolicy], Iterator[Verdict]]
@@ -39,13 +54,22 @@ Rule = Callable[[ScriptCommand, ScriptPolicy], Iterator[Verdict]]
 def decide(command: ScriptCommand, policy: ScriptPolicy) -> Ruling:
     verdicts = [verdict for rule in RULES for verdict in rule(command, policy)]
     strictest = max((verdict.decision for verdict in verdicts), default=Decision.DENY)
-    reasons = tuple(verdict.reason for verdict in verdicts if verdict.decision == strictest)
-    error = next((verdict.error for verdict in verdicts if verdict.error and verdict.decision == strictest), None)
+    deciding = [verdict for verdict in verdicts if verdict.decision is strictest]
+    reasons = tuple(verdict.reason for verdict in deciding)
+    error = next((verdict.error for verdict in deciding if verdict.error), None)
     if strictest is Decision.DENY and error is None:
         error = ScriptRefusedError(
             f"{command.skill_name}: {command.script_name} may not run. {' '.join(reasons)}", reasons=reasons
         )
-    return Ruling(strictest, reasons, error)
+    is_coverable = strictest is Decision.ASK and all(verdict.coverable for verdict in deciding)
+    return Ruling(strictest, reasons, error, is_coverable)
+
+
+def decided(ruling: Ruling, approved_by: str | None) -> Ruling:
+    """What an earlier approval of the same digest, one of APPROVALS, leaves of a ruling: it answers, and never more."""
+    if not ruling.is_coverable or ruling.decision is not Decision.ASK or approved_by not in APPROVALS:
+        return ruling
+    return Ruling(Decision.ALLOW, (APPROVALS[approved_by],))
 
 
 def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
@@ -55,41 +79,76 @@ def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verd
         yield Verdict(Decision.DENY, "Policy does not allow scripts; set 'allow_scripts'.")
 
 
+def interpreter_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
+    if command.interpreter not in policy.allowed_interpreters:
+        message = (
+            f"{command.interpreter!r} may not run scripts here. "
+            f"Allowed: {', '.join(policy.allowed_interpreters) or 'none'}. "
+            "Add it to 'allowed_interpreters' if that is wanted."
+        )
+        error = InterpreterNotAllowedError(
+            message, interpreter=command.interpreter, allowed=policy.allowed_interpreters
+        )
+        yield Verdict(Decision.DENY, message, error)
+
+
 def tool_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
-    """`restrict`: a list without Bash forbids. `grant`: it asks. A listed tool never lowers a decision."""
-    if policy.allowed_tools_mode == "ignore" or any(is_script_tool(rule) for rule in command.allowed_tools):
-        return
-    listed = ", ".join(command.allowed_tools)
-    if policy.allowed_tools_mode == "grant":
-        yield Verdict(Decision.ASK, f"The skill's allowed-tools do not list {SCRIPT_TOOL!r}.")
-    elif command.allowed_tools:
-        message = f"Tool {SCRIPT_TOOL!r} not allowed for skill {command.skill_name!r}. Allowed tools: {listed}"
-        error = ToolRestrictionError(message, skill_name=command.skill_name, allowed_tools=command.allowed_tools)
+    """`restrict`: a list without Bash forbids. `grant`: what is not listed asks. What is listed lowers nothing."""
+    mode, tools = policy.allowed_tools_mode, command.allowed_tools
+    if mode == "grant" and not is_command_listed(command):
+        reason = f"The skill's allowed-tools do not list {SCRIPT_TOOL!r} for {command.script_name!r}."
+        yield Verdict(Decision.ASK, reason, coverable=True)
+    if mode == "restrict" and tools and not is_script_tool_listed(tools):
+        message = (
+            f"Tool {SCRIPT_TOOL!r} not allowed for skill {command.skill_name!r}. Allowed tools: {', '.join(tools)}"
+        )
+        error = ToolRestrictionError(message, skill_name=command.skill_name, allowed_tools=tools)
         yield Verdict(Decision.DENY, f"{message}.", error)
-
-
-def is_script_tool(rule: str) -> bool:
-    return tool_of(rule) in (SCRIPT_TOOL, "*")
-
-
-def tool_of(rule: str) -> str:
-    """`Bash` of `Bash(git:*)`."""
-    return rule.partition("(")[0].strip()
 
 
 def script_is_listed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     """Entries of `allowed_commands` with a `/` restrict scripts to those that match."""
-    patterns = [pattern for pattern in policy.allowed_commands if "/" in pattern]
-    names = (command.script_name, f"{command.skill_name}:{command.script_name}")
-    if patterns and not any(fnmatchcase(name, pattern) for name in names for pattern in patterns):
+    patterns = [entry for entry in policy.allowed_commands if is_script_pattern(entry)]
+    if patterns and not any(names_script(entry, command.skill_name, command.script_name) for entry in patterns):
         yield Verdict(Decision.DENY, f"{command.script_name!r} matches none of 'allowed_commands': {patterns}.")
+
+
+def argument_paths_are_known(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
+    """What a model's arguments reach for beyond skill, workspace and policy's paths is asked about every time."""
+    if not command.agent_facing:
+        return
+    folders = (command.base_directory, command.workspace, *policy.readable_paths, *policy.writable_paths)
+    known = [real_path(folder) for folder in folders if folder is not None]
+    unknown = [path for path in command.argument_paths if not any(is_inside(path, folder) for folder in known)]
+    opened = [path for path in unknown if path not in command.closed_paths]
+    closed = [path for path in unknown if path in command.closed_paths]
+    if opened:
+        yield Verdict(Decision.ASK, f"The arguments name paths outside skill and workspace: {shown(opened)}.")
+    if closed:
+        yield Verdict(Decision.ASK, f"The arguments name paths that are never granted: {shown(closed)}.")
+    if command.has_unread_arguments:
+        yield Verdict(Decision.ASK, "The arguments are too many to look for paths in all of them.")
+
+
+def shown(paths: Sequence[str]) -> str:
+    """A few of them; a model chose these texts, so that what cannot be seen is spelled out."""
+    texts = [repr(path if len(path) <= SHOWN_CHARACTERS else f"{path[:SHOWN_CHARACTERS]}...") for path in paths]
+    more = len(texts) - SHOWN_PATHS
+    return ", ".join(texts[:SHOWN_PATHS]) + (f" and {more} more" if more > 0 else "")
 
 
 def approval_is_needed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     if policy.approval == "first_run":
-        yield Verdict(Decision.ASK, "Policy asks a person before a skill's first run.")
+        yield Verdict(Decision.ASK, "Policy asks a person before a skill's first run.", coverable=True)
     elif policy.approval == "always":
         yield Verdict(Decision.ASK, "Policy asks a person before every run.")
 
 
-RULES: tuple[Rule, ...] = (scripts_are_allowed, tool_is_allowed, script_is_listed, approval_is_needed)
+RULES: tuple[Rule, ...] = (
+    scripts_are_allowed,
+    interpreter_is_allowed,
+    tool_is_allowed,
+    script_is_listed,
+    argument_paths_are_known,
+    approval_is_needed,
+)

@@ -14,6 +14,7 @@ from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationEr
 from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
+from skillkit.core.resolve.argument_paths import Surroundings, argument_paths
 from skillkit.core.resolve.arguments import stdin_bytes, words
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
@@ -38,26 +39,33 @@ class CallArguments:
     output_limit: int = 10_000_000
     session_id: str | None = None
     workspace: Path | None = None
+    agent_facing: bool = False
+    """Whether a model chose the arguments."""
+    call_id: str = ""
 
 
 def resolve_command(
-    skill: Skill, call: CallArguments, policy: ScriptPolicy, own_environment: Mapping[str, str], run: Runner
+    skill: Skill,
+    call: CallArguments,
+    policy: ScriptPolicy,
+    own_environment: Mapping[str, str],
+    run: Runner,
+    *,
+    state_folder: Path | None = None,
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
     base = Path(real_path(skill.base_directory))
+    workspace = None if call.workspace is None else Path(real_path(call.workspace))
     manifest = manifest_of(base) if base.is_dir() else NOTHING
-    environment = script_environment(
-        policy,
-        own_environment,
-        skill_name=skill.name,
-        skill_version=skill.metadata.version,
-        base_directory=base,
-        workspace=call.workspace,
-    )
+    environment = environment_of(skill, policy, own_environment, base, workspace)
     located = located_script(skill, call, base, manifest.digest, environment["PATH"], policy, run)
     interpreter = located.interpreter
     script_arguments = words(call.argv)
     refuse_batch_metacharacters(interpreter, script_arguments)
+    stdin = stdin_bytes(call.arguments, call.stdin)
+    cwd = working_directory(base, workspace, policy)
+    surroundings = Surroundings(base, workspace, cwd, policy.writable_paths, state_folder)
+    named = argument_paths(call.arguments, script_arguments, call.stdin, surroundings)
     return ScriptCommand(
         skill_name=skill.name,
         digest=manifest.digest,
@@ -67,16 +75,21 @@ def resolve_command(
         interpreter=interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
         argv=(interpreter.path, *interpreter.arguments, str(located.path), *script_arguments),
-        cwd=str(working_directory(base, call.workspace, policy)),
+        cwd=str(cwd),
         environment=environment,
-        stdin=stdin_bytes(call.arguments, call.stdin),
+        stdin=stdin,
         timeout=call.timeout,
         output_limit=call.output_limit,
         arguments=call.arguments,
         script_arguments=script_arguments,
         session_id=call.session_id,
-        workspace=call.workspace,
+        workspace=workspace,
         manifest=manifest,
+        argument_paths=named.paths,
+        closed_paths=named.closed,
+        has_unread_arguments=named.is_cut,
+        agent_facing=call.agent_facing,
+        call_id=call.call_id,
     )
 
 
@@ -123,6 +136,19 @@ def looked_up(
     closed = (base,) if call.workspace is None else (base, call.workspace)
     interpreter = interpreter_for(language, search_path, policy.allowed_interpreters, run, closed=closed)
     return Located(path, path.relative_to(base).as_posix(), interpreter)
+
+
+def environment_of(
+    skill: Skill, policy: ScriptPolicy, own: Mapping[str, str], base: Path, workspace: Path | None
+) -> dict[str, str]:
+    return script_environment(
+        policy,
+        own,
+        skill_name=skill.name,
+        skill_version=skill.metadata.version,
+        base_directory=base,
+        workspace=workspace,
+    )
 
 
 def working_directory(base: Path, workspace: Path | None, policy: ScriptPolicy) -> Path:

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+from skillkit.core.closed_places import WORK_FOLDER_PREFIX
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
 from skillkit.core.runs import Artifact
 
@@ -37,7 +38,7 @@ class WorkFolders:
                 if is_fresh(folder):
                     return folder
             if self._root is None or not self._root.is_dir():
-                self._root = Path(tempfile.mkdtemp(prefix="skillkit-work-"))
+                self._root = Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX))
                 self._cleaner = weakref.finalize(self, remove_tree, str(self._root), os.getpid())
             root = self._root
         return Path(tempfile.mkdtemp(dir=root))

@@ -1,0 +1,148 @@
+"""python tools/mutants [--workers N] [MODULE...]: puts one fault after another into what decides, and runs its tests.
+
+A fault that no test notices is a survivor. Each one wants a test, or an entry in equivalent.toml that says why the
+wrong text does the same as the right one. Ends with 1 where a survivor or an entry without its mutant is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import contextlib
+import gc
+import io
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from mutations import Mutant, mutants_of
+
+__all__ = ["main"]
+
+PROJECT = Path(__file__).resolve().parents[2]
+ROOM = Path("skillkit/core/decide")
+USUAL = ("rules", "tool_rules", "script_patterns", "approval")
+PROPERTIES = "tests/properties/test_decision_properties.py"
+# Nothing that takes time and does not change what a test finds.
+OPTIONS = ("-q", "-x", "--tb=line", "--assert=plain", "--timeout=20", "-p", "pytest_timeout", "-p", "no:cacheprovider")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One fault in one module."""
+
+    module: str
+    mutant: Mutant
+    sources: str
+    """A folder with the right sources, compiled."""
+
+    def __str__(self) -> str:
+        return f"{self.module}.py:{self.mutant.line}: {self.mutant.key}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools/mutants", description=__doc__.partition("\n\n")[0])
+    parser.add_argument("modules", nargs="*", default=USUAL, help=f"names of modules in {ROOM}")
+    parser.add_argument("--workers", type=int, default=2)
+    chosen = parser.parse_args()
+    begin = time.monotonic()
+    load_test_tools()
+    with tempfile.TemporaryDirectory() as folder:
+        sources = compiled_sources(folder)
+        trials = [Trial(module, mutant, sources) for module in chosen.modules for mutant in mutants_of(text_of(module))]
+        faultless = [Trial(module, Mutant(0, "nothing wrong", text_of(module)), sources) for module in chosen.modules]
+        if said := "".join(outcomes(faultless, chosen.workers)):
+            print(f"Tests fail without any fault:\n{said}")
+            return 2
+        noticed = outcomes(trials, chosen.workers)
+    survivors = [trial for trial, said in zip(trials, noticed, strict=True) if not said]
+    print(f"{len(trials)} mutants of {', '.join(chosen.modules)} in {time.monotonic() - begin:.0f} s")
+    return report(trials, survivors)
+
+
+def load_test_tools() -> None:
+    """Once here, so that no child has to."""
+    import hypothesis.strategies  # noqa: F401
+
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        pytest.main(["--version"])
+    gc.freeze()
+
+
+def text_of(module: str) -> str:
+    return (PROJECT / "src" / ROOM / f"{module}.py").read_text()
+
+
+def compiled_sources(folder: str) -> str:
+    sources = os.path.join(folder, "src")
+    shutil.copytree(PROJECT / "src", sources)
+    compileall.compile_dir(sources, quiet=2)
+    return sources
+
+
+def outcomes(trials: Sequence[Trial], workers: int) -> list[str]:
+    """Each in a process of its own, forked from this one, which has loaded what takes long."""
+    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=1) as pool:
+        return pool.map(complaints, trials, chunksize=1)
+
+
+def complaints(trial: Trial) -> str:
+    """What the tests say against a fault; empty when they notice nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        sources = os.path.join(folder, "src")
+        shutil.copytree(trial.sources, sources, copy_function=os.link)
+        put_fault(Path(sources) / ROOM, trial)
+        sys.path.insert(0, sources)
+        os.environ["PYTHONPATH"] = sources
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        sys.dont_write_bytecode = True
+        os.chdir(PROJECT)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            status = pytest.main([*OPTIONS, f"--basetemp={folder}/tests", *tests_of(trial.module)])
+        return "" if status == pytest.ExitCode.OK else said.getvalue() or str(status)
+
+
+def put_fault(room: Path, trial: Trial) -> None:
+    file = room / f"{trial.module}.py"
+    file.unlink()  # a link to the right one
+    file.write_text(trial.mutant.text)
+    # Compiled files are known by time and size, and a fault may change neither.
+    for compiled in (room / "__pycache__").glob(f"{trial.module}.*"):
+        compiled.unlink()
+
+
+def tests_of(module: str) -> list[str]:
+    """The module's own, else those of the whole room; and the properties."""
+    own = f"tests/core/decide/test_{module}.py"
+    return [own if (PROJECT / own).exists() else "tests/core/decide", PROPERTIES]
+
+
+def report(trials: Sequence[Trial], survivors: Sequence[Trial]) -> int:
+    """Survivors that are not listed, and entries of the list that nothing survives for."""
+    listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())
+    modules = {trial.module for trial in trials}
+    known = {(module, key) for module in modules for key in listed.get(module, {})}
+    alive = {(trial.module, trial.mutant.key) for trial in survivors}
+    unknown = [trial for trial in survivors if (trial.module, trial.mutant.key) not in known]
+    for trial in unknown:
+        print(f"survived: {trial}")
+    for module, key in sorted(known - alive):
+        print(f"listed as equivalent, but gone or noticed: {module}: {key}")
+    print(
+        f"{len(trials) - len(survivors)} noticed, {len(survivors) - len(unknown)} equivalent, {len(unknown)} survived"
+    )
+    return 1 if unknown or known - alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
