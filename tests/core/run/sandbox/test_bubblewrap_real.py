@@ -58,16 +58,23 @@ def test_what_is_promised_is_in_force(user: int | None) -> None:
         }
 
 
+TOP = {"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "nix", "gnu"}
+
+
 @pytest.mark.parametrize("user", users())
 def test_nothing_is_shown_but_the_system_the_skill_and_the_work_folder(user: int | None) -> None:
+    """Wherever temporary files are: of each folder above the skill, only the way to it can be seen."""
     with open_folder() as folder:
         room = Room.made(folder, user=user)
-        status, output, _ = room.run("/bin/bash", "-c", f"ls -A / /tmp /home /root {room.root} 2>/dev/null")
-        top = {"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "nix", "gnu"}
-        lines = output.split()
-        assert status != 0
-        assert set(lines[1 : lines.index("/tmp:")]) <= top
-        assert lines[lines.index("/tmp:") + 1 :] == ["home", room.root.name, f"{room.root}:", "skill", "work"]
+        way = [room.root, *room.root.parents]
+        expected = {str(above): {below.name} for above, below in zip(way[1:], way, strict=False)}
+        expected[str(room.root)] = {"skill", "work"}
+        expected["/tmp"] = expected.get("/tmp", set()) | {"home"}
+        _, output, _ = room.run("/bin/bash", "-c", f"ls -A1 {' '.join(expected)} /home /root 2>/dev/null")
+        sections = [section.split("\n") for section in output.strip().split("\n\n")]
+        shown = {lines[0].removesuffix(":"): set(lines[1:]) for lines in sections}
+        assert shown.pop("/") <= TOP | expected.pop("/")
+        assert shown == expected
 
 
 @pytest.mark.parametrize(
