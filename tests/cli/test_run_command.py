@@ -106,9 +106,16 @@ def test_a_failure_of_ours_is_125_and_nothing_runs(skills: Path, tmp_path: Path)
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("words", [("demo",), (), ("demo", "echo", "--timeout", "soon"), ("demo", "echo", "--nope")])
+@pytest.mark.parametrize("words", [("demo",), (), ("demo", "echo", "--nope")])
 def test_wrong_usage_is_2(skills: Path, words: tuple[str, ...]) -> None:
     assert run(skills, *words).returncode == 2
+
+
+@pytest.mark.parametrize("seconds", ["soon", "0", "-1", "601", "nan", "inf"])
+def test_a_timeout_out_of_range_is_wrong_usage(skills: Path, seconds: str) -> None:
+    ended = run(skills, "demo", "echo", "--timeout", seconds)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--timeout" in ended.stderr
 
 
 @pytest.mark.parametrize("form", ["text", "file", "stdin"])
