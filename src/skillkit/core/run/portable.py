@@ -1,7 +1,8 @@
 """A started process -> its end, where the kernel has no pidfd: other systems, old kernels, strict containers.
 
 Plain threads and a look every few milliseconds. It kills the process group (on Windows the process), so what
-left the group survives. Exercised on Linux only; macOS and Windows are untested.
+left the group survives. Cancelling by descriptor needs `select.poll`, which Windows lacks: there only the event
+cancels. Exercised on Linux only; macOS and Windows are untested.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def attend(
     captures: tuple[Capture, ...],
     stdin: bytes,
     deadline: float,
-    cancel: threading.Event | None,
+    is_cancelled: Callable[[], bool],
 ) -> str:
     """Move input and output until the process ends or has to; the reason, in one word."""
     errors: list[BaseException] = []
@@ -43,7 +44,7 @@ def attend(
     if popen.stdin is not None:
         threads.append(_thread(errors, _write, popen.stdin, stdin))
     try:
-        why = _reason(popen, deadline, cancel, errors)
+        why = _reason(popen, deadline, is_cancelled, errors)
     finally:
         _kill(popen)
         popen.wait()
@@ -58,13 +59,13 @@ def attend(
 def _reason(
     popen: subprocess.Popen[bytes],
     deadline: float,
-    cancel: threading.Event | None,
+    is_cancelled: Callable[[], bool],
     errors: list[BaseException],
 ) -> str:
     while popen.poll() is None:
         if time.monotonic() >= deadline:
             return "TIMED_OUT"
-        if errors or (cancel is not None and cancel.is_set()):
+        if errors or is_cancelled():
             return "CANCELLED"
         time.sleep(LOOK_SECONDS)
     return "EXITED"

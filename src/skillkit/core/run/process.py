@@ -86,7 +86,7 @@ def run_process(
     """
     captures = tuple(Capture(name, request.output_limit, on_output) for name in ("stdout", "stderr"))
     if not pidfds_work():
-        return _run_portably(request, captures, cancel)
+        return _run_portably(request, captures, _cancellation(cancel, wakeup_fd))
     with Descriptors() as held:
         run = _begun(request, captures, held, _cancellation(cancel, wakeup_fd))
         if run is None:
@@ -122,10 +122,12 @@ def _begun(
 
 
 def _cancellation(cancel: threading.Event | None, wakeup_fd: int | None) -> Callable[[], bool]:
+    can_look = wakeup_fd is not None and hasattr(select, "poll")  # Windows cannot poll a pipe
+
     def is_cancelled() -> bool:
         if cancel is not None and cancel.is_set():
             return True
-        return wakeup_fd is not None and is_over(wakeup_fd)
+        return can_look and is_over(wakeup_fd)  # type: ignore[arg-type]  # can_look says it is a number
 
     return is_cancelled
 
@@ -362,14 +364,16 @@ class _Run:
 
 
 def _run_portably(
-    request: ProcessRequest, captures: tuple[Capture, ...], cancel: threading.Event | None
+    request: ProcessRequest, captures: tuple[Capture, ...], is_cancelled: Callable[[], bool]
 ) -> ProcessExit:
-    if cancel is not None and cancel.is_set():
+    if is_cancelled():
         return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
     started = time.monotonic()
     pipe = subprocess.PIPE
     streams = (pipe if request.stdin else subprocess.DEVNULL, pipe, pipe)
-    popen = _started(request, os.urandom(16).hex(), streams)
-    why = portable.attend(popen, captures, request.stdin, started + request.timeout, cancel)
+    with Descriptors() as held:
+        memories = [held.memory(content) for content in request.contents]
+        popen = _started(_with_numbers(request, memories), os.urandom(16).hex(), streams, tuple(memories))
+    why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled)
     duration = time.monotonic() - started
     return _exit(captures, popen.returncode, duration, _Ending[why], Survivors(killed=0, complete=True))
