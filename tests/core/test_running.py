@@ -739,6 +739,17 @@ def test_an_end_that_cannot_be_recorded_carries_the_result(tmp_path: Path) -> No
     assert caught.value.result.stdout == "done\n"
 
 
+def test_an_interrupt_stays_one_when_its_end_cannot_be_recorded(tmp_path: Path) -> None:
+    def listen(_stream: str, _data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    script = 'rm -rf "$1"; echo > "$1"; echo ready; sleep 20\n'
+    with runnable(tmp_path, script) as manager, pytest.raises(KeyboardInterrupt) as caught:
+        manager.execute_skill_script("demo", "run", argv=[str(tmp_path / "state")], on_output=listen)
+    (note,) = caught.value.__notes__
+    assert note.startswith("Its end could not be recorded: The audit cannot be written")
+
+
 def test_refusals_are_logged_as_warnings_runs_as_information(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "skillkit.audit")
     with runnable(tmp_path, "exit ${1:-0}\n") as manager:

@@ -177,7 +177,10 @@ class Flow:
             return started_and_run(command, confined, cancel, on_output, wakeup_fd)
         except BaseException as error:
             fields = {**identity(command), "started": started, "error": error_text(error)}
-            self.audit.append("finished", fields)
+            try:
+                self.audit.append("finished", fields)
+            except AuditUnavailableError as unrecorded:  # an interrupt stays an interrupt
+                error.add_note(f"Its end could not be recorded: {unrecorded}")
             raise
 
     def new_work_folder(self, command: ScriptCommand) -> Path:
