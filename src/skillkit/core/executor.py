@@ -43,6 +43,7 @@ from skillkit.core.run import (
     guarded,
     is_mounting,
     outcome,
+    require_walls,
     run_confined,
     run_process,
     sandbox_for,
@@ -309,7 +310,7 @@ def started_and_run(
             raise
 
     try:
-        return run_confined(
+        ended = run_confined(
             confined,
             stdin=command.stdin,
             timeout=command.timeout,
@@ -318,6 +319,8 @@ def started_and_run(
             on_output=listen if on_output else None,
             wakeup_fd=wakeup_fd,
         )
+        require_walls(confined, command.argv, ended)
+        return ended
     except (OSError, ValueError) as error:
         if error in raised:  # the caller's own: it passes through as it is
             raise

@@ -20,7 +20,7 @@ import pytest
 from confined_runs import Room, bubblewrap_refusal, ended, open_folder, users
 
 from skillkit.core.policy import Limits
-from skillkit.core.run.sandbox.bubblewrap import is_own_refusal
+from skillkit.core.run.sandbox.base import is_own_refusal
 from skillkit.core.run.sandbox.stand_ins import stand_ins
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
@@ -90,9 +90,9 @@ def test_bubblewraps_own_refusal_is_told_from_a_scripts_failure() -> None:
     with open_folder() as folder:
         room = Room.made(folder)
         status, _, errors = room.with_walls(readable=(str(room.root / "gone"),)).run("/bin/true")
-        assert is_own_refusal(status, errors)
+        assert is_own_refusal("bubblewrap", status, errors)
         status, _, errors = room.run("/bin/bash", "-c", "echo no >&2; exit 1")
-        assert not is_own_refusal(status, errors)
+        assert not is_own_refusal("bubblewrap", status, errors)
 
 
 @pytest.mark.parametrize("user", users())
