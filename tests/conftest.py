@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
+
+pytest_plugins = ["tier_watch"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -14,6 +17,11 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory()
     set_hypothesis_home_dir(folder.name)
     config.add_cleanup(folder.cleanup)
+    # Started by nohup or in the background, these would be ignored by every script that a test starts.
+    for name in ("SIGINT", "SIGQUIT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +32,17 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.setenv("SKILLKIT_STATE_DIR", str(home / "state"))
     return home
+
+
+@pytest.fixture(params=("bubblewrap", "landlock"))
+def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Only this kind of walls exists."""
+    from skillkit.core.run import machine_tiers, walls
+    from skillkit.core.run.sandbox.choose import Choice
+
+    attempt = next((each for each in machine_tiers() if each.tier == request.param), None)
+    if attempt is None or attempt.sandbox is None:
+        pytest.skip(f"no {request.param} here")
+    sandbox = attempt.sandbox
+    monkeypatch.setattr(walls, "this_machines", Choice({request.param: lambda: sandbox}))
+    return str(request.param)

@@ -103,6 +103,7 @@ class Flow:
         command = prepared.command
         try:
             require_allowed(prepared)
+            require_workspace(command.workspace)
             sandbox = sandbox_for(self.policy)
             is_known = is_fresh and is_mounting(sandbox)
             manifest = (command.manifest if is_known else None) or unchanged_manifest(command)
@@ -277,6 +278,12 @@ def require_allowed(prepared: PreparedRun) -> None:
         )
 
 
+def require_workspace(workspace: Path | None) -> None:
+    """It was there when it was named; walls cannot be put around a folder that is gone."""
+    if workspace is not None and not workspace.is_dir():
+        raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
+
+
 def unchanged_manifest(command: ScriptCommand) -> Manifest:
     """The skill as it is now, which must be the skill that was decided about."""
     if not command.script_path.is_file():
@@ -319,8 +326,6 @@ def started_and_run(
             on_output=listen if on_output else None,
             wakeup_fd=wakeup_fd,
         )
-        require_walls(confined, command.argv, ended)
-        return ended
     except (OSError, ValueError) as error:
         if error in raised:  # the caller's own: it passes through as it is
             raise
@@ -329,6 +334,8 @@ def started_and_run(
             f"{getattr(error, 'strerror', None) or error}. "
             "Check its interpreter, the working directory, and the size of arguments and environment."
         ) from error
+    require_walls(confined, command.argv, ended)
+    return ended
 
 
 def isolation_of(isolation: Isolation, ended: ProcessExit) -> Isolation:

@@ -49,7 +49,9 @@ def sandbox_for(policy: ScriptPolicy) -> Sandbox:
         sandbox = this_machines.strongest(probed)
     except OSError as error:  # it may pass, so it says nothing about what this machine has
         raise SandboxUnavailableError(
-            f"The walls could not be tried: {error.strerror or error}. {TRY_AGAIN}", missing=("walls",), remedy=TRY_AGAIN
+            f"The walls could not be tried: {error.strerror or error}. {TRY_AGAIN}",
+            missing=("walls",),
+            remedy=TRY_AGAIN,
         ) from error
     if sandbox is not None:
         return sandbox
