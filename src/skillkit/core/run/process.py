@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
+    from skillkit.core.policy import Limits
+
 __all__ = ["ProcessRequest", "run_confined", "run_process"]
 
 CANCEL_LOOK_SECONDS = 0.02
@@ -62,6 +64,7 @@ class ProcessRequest:
     output_limit: int = 10_000_000  # bytes kept of each stream
     pass_fds: tuple[int, ...] = ()
     contents: tuple[bytes, ...] = ()  # each becomes a descriptor whose number replaces `descriptor(n)` in argv
+    job_limits: Limits | None = None  # for a job object, on Windows
 
 
 class _Ending(enum.Enum):
@@ -144,7 +147,14 @@ def run_confined(
 ) -> ProcessExit:
     """As `run_process`, for a command that its walls have put together."""
     request = ProcessRequest(
-        confined.argv, confined.cwd, confined.environment, stdin, timeout, output_limit, contents=confined.contents
+        confined.argv,
+        confined.cwd,
+        confined.environment,
+        stdin,
+        timeout,
+        output_limit,
+        contents=confined.contents,
+        job_limits=confined.job_limits,
     )
     return run_process(request, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
 
@@ -187,6 +197,7 @@ def _started(
         env={**request.environment, MARKER_NAME: mark},
         start_new_session=True,
         pass_fds=(*request.pass_fds, *pass_fds),
+        creationflags=portable.CREATION_FLAGS,
     )
 
 
@@ -371,9 +382,10 @@ def _run_portably(
     started = time.monotonic()
     pipe = subprocess.PIPE
     streams = (pipe if request.stdin else subprocess.DEVNULL, pipe, pipe)
-    with Descriptors() as held:
+    with portable.job_for(request.job_limits) as job, Descriptors() as held:
         memories = [held.memory(content) for content in request.contents]
         popen = _started(_with_numbers(request, memories), os.urandom(16).hex(), streams, tuple(memories))
-    why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled)
+        held.close_all()
+        why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled, job)
     duration = time.monotonic() - started
     return _exit(captures, popen.returncode, duration, _Ending[why], Survivors(killed=0, complete=True))

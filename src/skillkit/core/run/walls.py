@@ -53,7 +53,7 @@ def sandbox_for(policy: ScriptPolicy) -> Sandbox:
             missing=("walls",),
             remedy=TRY_AGAIN,
         ) from error
-    if sandbox is not None:
+    if sandbox is not None and can_keep(sandbox, policy):
         return sandbox
     refuse_unkept(policy)
     missing = ("limits", *(["files"] * (not policy.allow_filesystem)), *(["network"] * (not policy.allow_network)))
@@ -61,6 +61,11 @@ def sandbox_for(policy: ScriptPolicy) -> Sandbox:
         raise unavailable(missing)
     run_log.warning("running without walls: %s", ", ".join(missing), extra={"missing": missing})
     return UnconfinedSandbox(missing)
+
+
+def can_keep(sandbox: Sandbox, policy: ScriptPolicy) -> bool:
+    """A job object of Windows limits neither files nor network."""
+    return sandbox.tier != "job" or (policy.allow_filesystem and policy.allow_network)
 
 
 def refuse_unkept(policy: ScriptPolicy) -> None:

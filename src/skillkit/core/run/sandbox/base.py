@@ -50,6 +50,8 @@ class Confined:
     contents: tuple[bytes, ...]
     """Each is handed over as a readable descriptor whose number replaces its place in `argv`."""
     isolation: Isolation
+    job_limits: Limits | None = None
+    """What a Windows job object has to keep; everywhere else `argv` says it all."""
 
 
 class Sandbox(Protocol):
