@@ -133,7 +133,7 @@ def _bubblewrap() -> Sandbox:
 def _required(name: str, package: str) -> str:
     program = trusted_program(name)
     if program is None:
-        remedy = f"Install the package {package}."
+        remedy = f"Install it: sudo apt-get install {package}"
         raise SandboxUnavailableError(f"{name} is not installed. {remedy}", missing=(name,), remedy=remedy)
     return program
 
