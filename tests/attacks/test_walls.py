@@ -19,7 +19,7 @@ from confined_runs import NOBODY, open_folder
 from running import made_manager, wait_for
 from skill_folders import skill_folder
 
-from skillkit import ScriptExecutionResult, ScriptPolicy
+from skillkit import Limits, ScriptExecutionResult, ScriptPolicy
 from skillkit.core.run import machine_tiers
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
@@ -99,6 +99,42 @@ def test_a_granted_argument_is_read_and_nothing_else(tier: str, tmp_path: Path) 
     assert result.stdout == "given"
 
 
+def test_named_paths_open_what_the_policy_says_and_no_more(tier: str, tmp_path: Path) -> None:
+    for name in ("readable", "writable", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    script = f'cd "{tmp_path}"; for name in readable writable other; do cat $name/file; echo evil > $name/file; done\n'
+    policy = replace(REQUIRED, readable_paths=(tmp_path / "readable",), writable_paths=(tmp_path / "writable",))
+    result = attack(tmp_path, script, policy)
+    assert (result.stdout, result.isolation.tier) == ("readablewritable", tier)
+    found = [(tmp_path / name / "file").read_text() for name in ("readable", "writable", "other")]
+    assert found == ["readable", "evil\n", "other"]
+
+
+def test_an_argument_grants_nothing_where_the_policy_says_so(tier: str, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("given")
+    granted = attack(tmp_path / "one", 'cat "$1"\n', REQUIRED, str(tmp_path / "data"))
+    refused = attack(
+        tmp_path / "other", 'cat "$1"\n', replace(REQUIRED, grant_argument_paths=False), str(tmp_path / "data")
+    )
+    assert (granted.stdout, refused.stdout, refused.isolation.tier) == ("given", "", tier)
+
+
+def test_the_limits_of_the_policy_hold(tier: str, tmp_path: Path) -> None:
+    script = (
+        'head -c 3000000 /dev/zero > "$SKILL_WORK_DIR/big"; ulimit -n\n'
+        "/usr/bin/python3 -c 'x = [bytearray(1 << 20) for _ in range(300)]; print(len(x))'\n"
+    )
+    limits = Limits(data_megabytes=128, file_megabytes=1, open_files=77)
+    with made_manager(tmp_path, {"scripts/run.sh": script}, policy=replace(REQUIRED, limits=limits)) as manager:
+        limited = manager.execute_skill_script("demo", "run")
+        sizes = [item.size for item in limited.artifacts]
+    assert (limited.stdout, sizes, limited.isolation.tier) == ("77\n", [1 << 20], tier)
+    with made_manager(tmp_path / "usual", {"scripts/run.sh": script}, policy=REQUIRED) as manager:
+        usual = manager.execute_skill_script("demo", "run")
+        assert (usual.stdout, [item.size for item in usual.artifacts]) == ("256\n300\n", [3_000_000])
+
+
 @contextmanager
 def listening() -> Iterator[tuple[int, list[bool]]]:
     """A server on loopback that notes whether somebody came."""
@@ -135,7 +171,7 @@ def test_the_network_is_out_of_reach_unless_allowed(tier: str, tmp_path: Path) -
         assert (allowed.stdout, allowed.isolation.tier) == ("connected\n", tier)
         with unguarded(script) as folder:
             assert said_unguarded(folder, str(port)) == "connected\n"
-        assert len(visits) == 2
+        assert wait_for(lambda: len(visits) == 2)
 
 
 # Clears its environment, leaves the session and closes every descriptor; each beat is its pid.

@@ -186,13 +186,17 @@ def test_follow_shows_records_as_they_come(folder: Path, form: list[str]) -> Non
     command = [sys.executable, "-u", "-c", code, "tail", "-n", "1", "-f", "--state-dir", str(folder), *form]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
-    first = [process.stdout.readline() for _ in range(1 if form else 2)][-1]
-    store = StateStore(folder)
-    AuditLog(store).append("finished", {**RUN, "exit_code": 7})
-    store.close()
-    second = process.stdout.readline()
-    os.kill(process.pid, signal.SIGINT)
-    process.communicate()
+    try:
+        first = [process.stdout.readline() for _ in range(1 if form else 2)][-1]
+        store = StateStore(folder)
+        AuditLog(store).append("finished", {**RUN, "exit_code": 7})
+        store.close()
+        second = process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     if form:
         assert [json.loads(line)["seq"] for line in (first, second)] == [5, 6]
     else:

@@ -146,6 +146,31 @@ def test_a_crash_is_told_as_its_signal(tmp_path: Path, name: str) -> None:
     assert result.stderr == f"before\nSignal: SIG{name}"
 
 
+def test_a_program_out_of_reach_does_not_hide_the_systems_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with the shims of a version manager, which come first on the search path."""
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    (shims / "cat").write_text("#!/bin/sh\necho shim\n")
+    (shims / "cat").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shims}:/usr/bin:/bin")
+    assert result_of(tmp_path, "cat\n", "given").stdout == '"given"'
+
+
+def test_a_timeout_cannot_be_forged(tmp_path: Path) -> None:
+    result = result_of(tmp_path, "printf Timeout >&2; exit 124\n")
+    assert (result.exit_code, result.timeout, result.timed_out, result.signaled) == (124, False, False, False)
+
+
+def test_a_code_that_looks_like_a_crash_is_told_apart_or_the_report_says_that_it_is_not(
+    tmp_path: Path, tier: str
+) -> None:
+    result = result_of(tmp_path, "exit 139\n")
+    if tier == "landlock":
+        assert (result.exit_code, result.signaled, result.isolation.status) == (139, False, "exact")
+    else:
+        assert (result.exit_code, result.isolation.status) == (-11, "128+N read as signal N for crashes")
+
+
 def test_a_script_deleted_since_detection_is_not_found(tmp_path: Path) -> None:
     with runnable(tmp_path, "echo ran\n", policy=REQUIRED) as manager:
         manager.list_scripts("demo")
