@@ -358,6 +358,27 @@ def test_a_read_only_skill_runs_and_gets_a_writable_work_folder() -> None:
         assert said == "['closed', 'open'] ['there'] \n"
 
 
+def test_an_unwritable_workspace_is_read_and_left_as_it_is() -> None:
+    with ordinary_user() as folder:
+        text = 'cat "$SKILL_WORKSPACE/data"; touch "$SKILL_WORKSPACE/new" 2>/dev/null || echo closed\n'
+        skill_folder(folder / "skills", "demo", files={"scripts/run.sh": text})
+        workspace = folder / "workspace"
+        workspace.mkdir()
+        (workspace / "data").write_text("data\n")
+        workspace.chmod(0o555)
+        said = said_by_user(
+            """
+            from skillkit import SkillManager
+            with SkillManager("skills", "", [], [], state_dir="state", workspace="workspace") as manager:
+                result = manager.execute_skill_script("demo", "run")
+                print(result.stdout.split(), result.exit_code, result.stderr)
+            """,
+            folder,
+        )
+        assert said == "['data', 'closed'] 0 \n"
+        assert [path.name for path in workspace.iterdir()] == ["data"]
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
