@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from pathlib import Path
@@ -17,6 +18,9 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory()
     set_hypothesis_home_dir(folder.name)
     config.add_cleanup(folder.cleanup)
+    # Programs that tests start in other folders find what this one found.
+    if entries := os.environ.get("PYTHONPATH"):
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, entries.split(os.pathsep)))
     # Started by nohup or in the background, these would be ignored by every script that a test starts.
     for name in ("SIGINT", "SIGQUIT", "SIGHUP"):
         number = getattr(signal, name, None)
