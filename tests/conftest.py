@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
+
+pytest_plugins = ["tier_watch"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -14,6 +18,14 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory()
     set_hypothesis_home_dir(folder.name)
     config.add_cleanup(folder.cleanup)
+    # Programs that tests start in other folders find what this one found.
+    if entries := os.environ.get("PYTHONPATH"):
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, entries.split(os.pathsep)))
+    # Started by nohup or in the background, these would be ignored by every script that a test starts.
+    for name in ("SIGINT", "SIGQUIT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +38,17 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     for name in ("SKILLKIT_CONFIG", "SKILLKIT_SKILLS", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+@pytest.fixture(params=("bubblewrap", "landlock"))
+def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Only this kind of walls exists."""
+    from skillkit.core.run import machine_tiers, walls
+    from skillkit.core.run.sandbox.choose import Choice
+
+    attempt = next((each for each in machine_tiers() if each.tier == request.param), None)
+    if attempt is None or attempt.sandbox is None:
+        pytest.skip(f"no {request.param} here")
+    sandbox = attempt.sandbox
+    monkeypatch.setattr(walls, "this_machines", Choice({request.param: lambda: sandbox}))
+    return str(request.param)

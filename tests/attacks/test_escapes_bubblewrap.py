@@ -265,6 +265,18 @@ n = call(); n == os.getpid() and loot(n)
 """,
         took_something,
     ),
+    "call_the_kernel_by_the_numbers_of_x32": Attack(
+        "n = libc.syscall(ctypes.c_long(0x40000000 + 39)); n >= 0 and loot(n)", took_something
+    ),
+    "keep_a_key_in_the_kernel": Attack(
+        "n = libc.syscall(248, b'user', b'skillkit', b'x', 1, -3); n >= 0 and loot(n)", took_something
+    ),
+    "watch_with_perf": Attack(
+        "a = struct.pack('=II', 1, 64) + bytes(32) + struct.pack('=Q', 0x61) + bytes(16); "
+        "n = libc.syscall(298, a, 0, -1, -1, 0); n >= 0 and loot(n)",
+        took_something,
+    ),
+    "handle_page_faults": Attack("n = libc.syscall(323, 1); n >= 0 and loot(n)", took_something),
     "trace_a_process": Attack(
         "pid = int(ARGUMENT.split(':')[0]); libc.ptrace(16, pid, 0, 0) == 0 and loot('traced')", took_something, victim
     ),
@@ -359,6 +371,10 @@ KERNEL_DEPENDENT = {
     "make_a_socket_to_the_hypervisor",
     "set_up_io_uring",
     "call_the_kernel_in_32_bit",
+    "call_the_kernel_by_the_numbers_of_x32",
+    "keep_a_key_in_the_kernel",
+    "watch_with_perf",
+    "handle_page_faults",
     "trace_a_process",
     "read_the_memory_of_a_process",
     "take_a_descriptor_of_a_process",

@@ -39,11 +39,12 @@ def run(*words: str | Path, folder: Path, stdin: str | None = None) -> Result:
     return CliRunner().invoke(audit, [*map(str, words), "--state-dir", str(folder)], input=stdin)
 
 
-def tamper(folder: Path, statement: str) -> None:
+def tamper(folder: Path, *statements: str) -> None:
     connection = sqlite3.connect(folder / "state.sqlite3")
     for name in ("audit_is_never_changed", "audit_is_never_shortened", "audit_only_grows"):
         connection.execute(f"drop trigger {name}")
-    connection.execute(statement)
+    for statement in statements:
+        connection.execute(statement)
     connection.commit()
     connection.close()
 
@@ -122,6 +123,24 @@ def test_verify_of_a_broken_log_exits_1_and_names_the_record(folder: Path) -> No
     assert (found["schema_version"], found["ok"], found["broken_at"], found["count"]) == (1, False, 3, 2)
 
 
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        pytest.param(["delete from audit where seq = 2"], "Broken: Record 2 is missing", id="removed"),
+        pytest.param(
+            [f"update audit set seq = {new} where seq = {old}" for old, new in ((3, 99), (4, 3), (99, 4))],
+            "Broken: Record 3 ",
+            id="reordered",
+        ),
+    ],
+)
+def test_verify_names_a_removed_and_a_reordered_record(folder: Path, statements: list[str], said: str) -> None:
+    tamper(folder, *statements)
+    result = run("verify", folder=folder)
+    assert result.exit_code == 1
+    assert result.stdout.startswith(said)
+
+
 def test_a_checkpoint_file_shows_a_removed_end(folder: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     made = run("checkpoint", "-o", kept, folder=folder)
@@ -167,13 +186,17 @@ def test_follow_shows_records_as_they_come(folder: Path, form: list[str]) -> Non
     command = [sys.executable, "-u", "-c", code, "tail", "-n", "1", "-f", "--state-dir", str(folder), *form]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
-    first = [process.stdout.readline() for _ in range(1 if form else 2)][-1]
-    store = StateStore(folder)
-    AuditLog(store).append("finished", {**RUN, "exit_code": 7})
-    store.close()
-    second = process.stdout.readline()
-    os.kill(process.pid, signal.SIGINT)
-    process.communicate()
+    try:
+        first = [process.stdout.readline() for _ in range(1 if form else 2)][-1]
+        store = StateStore(folder)
+        AuditLog(store).append("finished", {**RUN, "exit_code": 7})
+        store.close()
+        second = process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     if form:
         assert [json.loads(line)["seq"] for line in (first, second)] == [5, 6]
     else:

@@ -10,6 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from skillkit.core.health import tiers
+from skillkit.core.run import walls
+from skillkit.core.run.sandbox import choose
+from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
+from skillkit.core.run.sandbox.machine import this_machine
+
 
 def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -40,6 +46,31 @@ def test_interpreters_are_shown_with_version_and_real_path() -> None:
 def test_a_missing_interpreter_comes_with_the_command_that_installs_it(tmp_path: Path) -> None:
     shown = doctor(PATH=str(tmp_path)).stdout
     assert "- ruby     missing; install it: sudo apt-get install ruby" in shown
+
+
+def test_a_missing_bubblewrap_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "TRUSTED_FOLDERS", ())
+    monkeypatch.setattr(walls, "this_machines", choose.Choice(choose.MAKERS["linux"]))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    bubblewrap, landlock = tiers()
+    assert (bubblewrap.works, bubblewrap.remarks) == (
+        False,
+        ("bwrap is not installed. Install it: sudo apt-get install bubblewrap",),
+    )
+    assert landlock.name == "landlock"
+
+
+def test_forbidden_namespaces_come_with_the_setting_that_allows_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    program.chmod(0o755)
+    forbidden = BubblewrapSandbox(str(program), "/usr/bin/prlimit", this_machine())
+    monkeypatch.setattr(walls, "this_machines", choose.Choice({"bubblewrap": lambda: forbidden}))
+    (bubblewrap,) = tiers()
+    assert bubblewrap.remarks[0] == "bwrap: setting up uid map: Permission denied"
+    assert "sysctl -w kernel.unprivileged_userns_clone=1" in bubblewrap.remarks[1]
 
 
 def test_a_state_folder_that_cannot_be_written_is_a_problem(tmp_path: Path) -> None:

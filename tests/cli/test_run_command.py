@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from running import STORM, beats_go_on, kinds, only_record, wait_for
 from skill_folders import skill_folder
+
+from skillkit.core.run import machine_tiers
 
 SCRIPTS = {
     "scripts/echo.sh": 'cat; echo "$@"\n',
@@ -106,9 +109,16 @@ def test_a_failure_of_ours_is_125_and_nothing_runs(skills: Path, tmp_path: Path)
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("words", [("demo",), (), ("demo", "echo", "--timeout", "soon"), ("demo", "echo", "--nope")])
+@pytest.mark.parametrize("words", [("demo",), (), ("demo", "echo", "--nope")])
 def test_wrong_usage_is_2(skills: Path, words: tuple[str, ...]) -> None:
     assert run(skills, *words).returncode == 2
+
+
+@pytest.mark.parametrize("seconds", ["soon", "0", "-1", "601", "nan", "inf"])
+def test_a_timeout_out_of_range_is_wrong_usage(skills: Path, seconds: str) -> None:
+    ended = run(skills, "demo", "echo", "--timeout", seconds)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--timeout" in ended.stderr
 
 
 @pytest.mark.parametrize("form", ["text", "file", "stdin"])
@@ -273,3 +283,42 @@ def test_nothing_is_left_in_the_temporary_folder(skills: Path, tmp_path: Path) -
     for words in (("demo", "leaves"), ("demo", "fail"), ("demo", "nope"), ("demo", "slow", "--timeout", "1")):
         run(skills, *words, env=environment)
     assert wait_for(lambda: list(temporary.iterdir()) == [], 1)
+
+
+def walled(skills: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
+    skill_folder(skills, "demo", files={"scripts/reach.sh": text})
+    if not any(attempt.sandbox for attempt in machine_tiers()):
+        pytest.skip("no walls here")
+    return run(skills, "demo", "reach", "--policy", "standard", *words, cwd=skills.parent)
+
+
+def test_a_hidden_file_is_explained_with_the_option_that_shows_it(skills: Path) -> None:
+    hidden = skills.parent.parent / f"hidden-{skills.parent.name}"
+    hidden.write_text("key\n")
+    closed = walled(skills, f"cat {hidden}\n")
+    opened = walled(skills, f"cat {hidden}\n", "--read", str(hidden))
+    hidden.unlink()
+    assert (closed.returncode, closed.stdout) == (1, "")
+    (remark,) = [line for line in closed.stderr.splitlines() if line.startswith("skillkit: ")]
+    assert f"--read {hidden}" in remark
+    assert (opened.returncode, opened.stdout) == (0, "key\n")
+
+
+def test_a_refused_write_is_explained_with_the_option_that_allows_it(skills: Path, tmp_path_factory: Any) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    closed = walled(skills, f"echo text > {outside}/file\n", "--read", str(outside))
+    assert (closed.returncode, (outside / "file").exists()) == (1, False)
+    (remark,) = [line for line in closed.stderr.splitlines() if line.startswith("skillkit: ")]
+    assert "--write" in remark
+    opened = walled(skills, f"echo text > {outside}/file\n", "--write", str(outside))
+    assert (opened.returncode, (outside / "file").read_text()) == (0, "text\n")
+
+
+def test_a_blocked_connection_is_explained_with_the_option_that_allows_it(skills: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        text = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo connected\n"
+        closed, opened = walled(skills, text), walled(skills, text, "--network")
+    assert (closed.returncode, closed.stdout) == (1, "")
+    (remark,) = [line for line in closed.stderr.splitlines() if line.startswith("skillkit: ")]
+    assert "--network" in remark
+    assert (opened.returncode, opened.stdout) == (0, "connected\n")

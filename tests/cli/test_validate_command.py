@@ -56,5 +56,17 @@ def test_a_folder_without_a_skill_is_an_error(tmp_path: Path) -> None:
     assert "There is no SKILL.md here." in ended.stdout
 
 
+def test_a_skill_that_cannot_be_looked_at_is_an_error(tmp_path: Path) -> None:
+    skill_with(tmp_path / "tidy", "name: tidy\ndescription: Tidies.")
+    (tmp_path / "lost").mkdir()
+    (tmp_path / "lost/SKILL.md").symlink_to("SKILL.md")
+    ended = validate(tmp_path, "--json")
+    structure = json.loads(ended.stdout)
+    assert (ended.returncode, structure["checked"]) == (1, 1)
+    assert [(problem["code"], problem["path"]) for problem in structure["problems"]] == [
+        ("unreadable-file", str(tmp_path / "lost/SKILL.md"))
+    ]
+
+
 def test_a_path_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
     assert validate(tmp_path / "nowhere").returncode == 2

@@ -242,6 +242,6 @@ def test_an_unfit_working_directory_is_an_error_on_record(tmp_path: Path) -> Non
     with runnable(tmp_path, "echo ran\n", policy=policy) as manager:
         prepared = manager.flow.prepare(manager.load_skill("demo"), CallArguments("run", workspace=workspace))
         os.rmdir(workspace)
-        with pytest.raises(Exception, match="could not be started: No such file or directory"):
+        with pytest.raises(ConfigurationError, match="workspace is not there any more"):
             manager.flow.complete(prepared)
-    assert kinds(tmp_path) == ["started", "finished"]
+    assert kinds(tmp_path) == ["refused"]

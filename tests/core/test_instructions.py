@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from skill_folders import skill_folder
 
-from skillkit import ArgumentProcessingError, ContentLoadError, SizeLimitExceededError, Skill, SkillMetadata
+from skillkit import (
+    ArgumentProcessingError,
+    ContentLoadError,
+    SizeLimitExceededError,
+    Skill,
+    SkillManager,
+    SkillMetadata,
+)
 from skillkit.core.instructions import argument_words, instructions_for, scripts_table, substituted
 from skillkit.core.models import SKILL_FILE_LIMIT_BYTES
 from skillkit.core.values import ScriptMetadata
@@ -49,6 +56,37 @@ def skill_at(folder: Path) -> Skill:
 )
 def test_placeholders_are_filled_in(content: str, arguments: str, expected: str) -> None:
     assert substituted(content, arguments, FOLDERS) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "expected"),
+    [
+        pytest.param("Fix $issue on $branch.", "7 main", "Fix 7 on main.", id="by position"),
+        pytest.param("$issue-id/$issue", "7 main 9", "9/7", id="the longest name wins"),
+        pytest.param("[$branch]", "7", "[]\n\nARGUMENTS: 7\n", id="without a value it is empty"),
+        pytest.param("$issues $Issue $HOME", "", "$issues $Issue $HOME", id="other words stay"),
+        pytest.param(r"\$issue is $issue", "7", "$issue is 7", id="escaped"),
+        pytest.param("$issue", "'$branch'", "$branch", id="an argument is not expanded"),
+    ],
+)
+def test_arguments_that_the_skill_names_are_filled_in(content: str, arguments: str, expected: str) -> None:
+    assert substituted(content, arguments, FOLDERS, ("issue", "branch", "issue-id")) == expected
+
+
+@pytest.mark.parametrize("declared", ["issue branch", "[issue, branch]", "\n  - issue\n  - branch"])
+def test_names_of_arguments_come_from_the_frontmatter(tmp_path: Path, declared: str) -> None:
+    front = f"name: s\ndescription: d\narguments: {declared}\n"
+    skill_folder(tmp_path, "s", frontmatter=front, body="Fix $issue on $branch.\n")
+    with SkillManager(tmp_path, "", [], []) as manager:
+        assert "Fix 7 on main." in manager.invoke_skill("s", "7 main")
+
+
+@pytest.mark.parametrize("declared", ["{a: 1}", "3", "[1, {}, '$x', '(', 'a b']", "'('"])
+def test_names_that_are_none_are_no_placeholders(tmp_path: Path, declared: str) -> None:
+    front = f"name: s\ndescription: d\narguments: {declared}\n"
+    skill_folder(tmp_path, "s", frontmatter=front, body="Cost: $x (a $b).\n")
+    with SkillManager(tmp_path, "", [], []) as manager:
+        assert "Cost: $x (a $b)." in manager.invoke_skill("s", "7")
 
 
 @pytest.mark.parametrize("hostile", ["$1", "$ARGUMENTS", "{baseDir}", "${CLAUDE_SKILL_DIR}", r"\$1", r"\1 \g<0>"])

@@ -358,6 +358,27 @@ def test_a_read_only_skill_runs_and_gets_a_writable_work_folder() -> None:
         assert said == "['closed', 'open'] ['there'] \n"
 
 
+def test_an_unwritable_workspace_is_read_and_left_as_it_is() -> None:
+    with ordinary_user() as folder:
+        text = 'cat "$SKILL_WORKSPACE/data"; touch "$SKILL_WORKSPACE/new" 2>/dev/null || echo closed\n'
+        skill_folder(folder / "skills", "demo", files={"scripts/run.sh": text})
+        workspace = folder / "workspace"
+        workspace.mkdir()
+        (workspace / "data").write_text("data\n")
+        workspace.chmod(0o555)
+        said = said_by_user(
+            """
+            from skillkit import SkillManager
+            with SkillManager("skills", "", [], [], state_dir="state", workspace="workspace") as manager:
+                result = manager.execute_skill_script("demo", "run")
+                print(result.stdout.split(), result.exit_code, result.stderr)
+            """,
+            folder,
+        )
+        assert said == "['data', 'closed'] 0 \n"
+        assert [path.name for path in workspace.iterdir()] == ["data"]
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -737,6 +758,17 @@ def test_an_end_that_cannot_be_recorded_carries_the_result(tmp_path: Path) -> No
         manager.execute_skill_script("demo", "run", argv=[str(tmp_path / "state")])
     assert isinstance(caught.value.result, ScriptExecutionResult)
     assert caught.value.result.stdout == "done\n"
+
+
+def test_an_interrupt_stays_one_when_its_end_cannot_be_recorded(tmp_path: Path) -> None:
+    def listen(_stream: str, _data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    script = 'rm -rf "$1"; echo > "$1"; echo ready; sleep 20\n'
+    with runnable(tmp_path, script) as manager, pytest.raises(KeyboardInterrupt) as caught:
+        manager.execute_skill_script("demo", "run", argv=[str(tmp_path / "state")], on_output=listen)
+    (note,) = caught.value.__notes__
+    assert note.startswith("Its end could not be recorded: The audit cannot be written")
 
 
 def test_refusals_are_logged_as_warnings_runs_as_information(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

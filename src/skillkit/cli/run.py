@@ -16,7 +16,7 @@ import click
 
 from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, roots_options
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
-from skillkit.core.policy import PROFILES, ScriptPolicy
+from skillkit.core.policy import PROFILES, ScriptPolicy, require_timeout
 from skillkit.core.runs import ScriptExecutionResult
 from skillkit.present.result import result_structure, written
 from skillkit.present.terminal import visible
@@ -26,12 +26,22 @@ __all__ = ["run_command"]
 SIGNAL_BASE = 128
 
 
+def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None) -> float | None:
+    """A timeout out of range is wrong usage, as any other bad option is."""
+    try:
+        if seconds is not None:
+            require_timeout(seconds)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from error
+    return seconds
+
+
 @click.command("run")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @click.argument("script_name", metavar="SCRIPT")
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
-@click.option("--timeout", type=float, help="Seconds, 1 to 600.")
+@click.option("--timeout", type=float, callback=checked_timeout, help="Seconds, 1 to 600.")
 @click.option("--policy", type=click.Choice(list(PROFILES)), default="standard", show_default=True)
 @click.option("--read", "readable", multiple=True, type=click.Path(path_type=Path), help="Let it read this path too.")
 @click.option("--write", "writable", multiple=True, type=click.Path(path_type=Path), help="Let it write there too.")

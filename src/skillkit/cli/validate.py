@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from skillkit.cli.options import echo_json, json_option
-from skillkit.core.find.validation import skill_files_below, validate_skill_file
+from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
 from skillkit.core.values import Diagnostic
 from skillkit.present.catalog import diagnostic_structure
 from skillkit.present.terminal import visible
@@ -30,9 +30,9 @@ def validate_command(ctx: click.Context, paths: tuple[Path, ...], as_json: bool)
       skillkit validate ./my-skill
       skillkit validate skills/ --json
     """
-    files = list(dict.fromkeys(file for path in paths for file in skill_files_below(path)))
-    empty = [path for path in paths if path.is_dir() and not skill_files_below(path)]
-    problems = [Diagnostic("error", "no-skill", "There is no SKILL.md here.", path) for path in empty]
+    searches = [skill_files_and_problems(path) for path in paths]
+    files = list(dict.fromkeys(file for found, _ in searches for file in found))
+    problems = list(dict.fromkeys(problem for _, met in searches for problem in met))
     problems += [problem for file in files for problem in validate_skill_file(file)]
     errors = sum(problem.severity == "error" for problem in problems)
     if as_json:

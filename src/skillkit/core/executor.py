@@ -43,6 +43,7 @@ from skillkit.core.run import (
     guarded,
     is_mounting,
     outcome,
+    require_walls,
     run_confined,
     run_process,
     sandbox_for,
@@ -102,6 +103,7 @@ class Flow:
         command = prepared.command
         try:
             require_allowed(prepared)
+            require_workspace(command.workspace)
             sandbox = sandbox_for(self.policy)
             manifest = unchanged_manifest(command, is_fresh=is_fresh)
             snapshot = self.snapshot(command, manifest) if is_mounting(sandbox) else None
@@ -176,7 +178,10 @@ class Flow:
             return started_and_run(command, confined, cancel, on_output, wakeup_fd)
         except BaseException as error:
             fields = {**identity(command), "started": started, "error": error_text(error)}
-            self.audit.append("finished", fields)
+            try:
+                self.audit.append("finished", fields)
+            except AuditUnavailableError as unrecorded:  # an interrupt stays an interrupt
+                error.add_note(f"Its end could not be recorded: {unrecorded}")
             raise
 
     def new_work_folder(self, command: ScriptCommand) -> Path:
@@ -272,6 +277,12 @@ def require_allowed(prepared: PreparedRun) -> None:
         )
 
 
+def require_workspace(workspace: Path | None) -> None:
+    """It was there when it was named; walls cannot be put around a folder that is gone."""
+    if workspace is not None and not workspace.is_dir():
+        raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
+
+
 def unchanged_manifest(command: ScriptCommand, *, is_fresh: bool = False) -> Manifest:
     """The skill as it is now, which must be the skill that was decided about."""
     known = command.manifest
@@ -308,7 +319,7 @@ def started_and_run(
             raise
 
     try:
-        return run_confined(
+        ended = run_confined(
             confined,
             stdin=command.stdin,
             timeout=command.timeout,
@@ -325,6 +336,8 @@ def started_and_run(
             f"{getattr(error, 'strerror', None) or error}. "
             "Check its interpreter, the working directory, and the size of arguments and environment."
         ) from error
+    require_walls(confined, command.argv, ended)
+    return ended
 
 
 def isolation_of(isolation: Isolation, ended: ProcessExit) -> Isolation:

@@ -18,6 +18,10 @@ __all__ = ["InterpreterHealth", "TierHealth", "interpreters", "state_problem", "
 PACKAGES = {"python3": "python3", "bash": "bash", "node": "nodejs", "ruby": "ruby", "perl": "perl"}
 # File systems where SQLite's locks are not to be trusted.
 NETWORK_FILE_SYSTEMS = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs fuse.sshfs ceph glusterfs".split())
+USER_NAMESPACES = (
+    "Allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1 (Debian), "
+    "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, start it with them allowed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,12 @@ def tiers() -> list[TierHealth]:
     found = []
     for attempt in machine_tiers():
         if attempt.sandbox is None:
-            found.append(TierHealth(attempt.tier, works=False, layers=(), remarks=(attempt.reason,)))
+            remedy = USER_NAMESPACES if attempt.tier == "bubblewrap" and "bwrap:" in attempt.reason else ""
+            remarks = tuple(filter(None, (attempt.reason, remedy)))
+            found.append(TierHealth(attempt.tier, works=False, layers=(), remarks=remarks))
             continue
-        walls = Walls(skill="/skill", snapshot=None, work="/work", interpreter=())
+        is_open = attempt.tier == "job"  # it can limit neither files nor network
+        walls = Walls(skill="/skill", snapshot=None, work="/work", interpreter=(), network=is_open, filesystem=is_open)
         isolation = attempt.sandbox.confine(("/bin/true",), "/", {}, walls).isolation
         layers = (
             ("files", isolation.files),

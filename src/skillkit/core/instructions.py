@@ -14,15 +14,18 @@ __all__ = ["instructions_for", "scripts_table", "substituted"]
 
 ARGUMENTS_LIMIT_CHARACTERS = 1_000_000
 
-PLACEHOLDER = re.compile(
-    r"\\(?P<escaped>\$(?:ARGUMENTS\b|\d))"
-    r"|\$ARGUMENTS\[(?P<index>\d{1,3})\]"
+PLACEHOLDER = (
+    r"\\(?P<escaped>\$(?:ARGUMENTS\b|\d|(?:{names})(?!\w)))"
+    r"|\$ARGUMENTS\[(?P<index>\d{{1,3}})\]"
     r"|(?P<all>\$ARGUMENTS\b)"
-    r"|\$(?P<number>\d{1,2})(?!\w)"
-    r"|\$\{(?P<braced>[A-Z_]+)\}"
+    r"|\$(?P<number>\d{{1,2}})(?!\w)"
+    r"|\$\{{(?P<braced>[A-Z_]+)\}}"
     r"|\$(?P<bare>SKILL_DIR|SKILL_BASE_DIR|CLAUDE_SKILL_DIR)\b"
-    r"|(?P<base>\{baseDir\})"
+    r"|(?P<base>\{{baseDir\}})"
+    r"|\$(?P<name>{names})(?!\w)"
 )
+NAME = re.compile(r"[^\W\d][\w-]*")
+NO_NAME = "(?!)"  # matches nowhere
 
 
 # shlex takes half a minute for one long word; these look at each character once.
@@ -39,7 +42,8 @@ def instructions_for(
             f"The arguments for {skill.name!r} have {len(arguments)} characters; the limit is "
             f"{ARGUMENTS_LIMIT_CHARACTERS}. Put long input into a file and name it."
         )
-    body = substituted(skill.content, arguments, folders_of(skill, session_id, workspace))
+    names = argument_names(skill.metadata.extra.get("arguments"))
+    body = substituted(skill.content, arguments, folders_of(skill, session_id, workspace), names)
     text = f"Base directory for this skill: {skill.base_directory}\n\n{body.strip()}\n"
     return f"{text}\n{scripts_table(skill.name, skill.scripts)}" if skill.scripts else text
 
@@ -60,7 +64,18 @@ def folders_of(skill: Skill, session_id: str | None, workspace: Path | None) -> 
     return known
 
 
-def substituted(content: str, arguments: str, folders: Mapping[str, str]) -> str:
+def argument_names(declared: object) -> tuple[str, ...]:
+    """The frontmatter's `arguments`, a text with spaces or a list: what `$name` may be, in order."""
+    names = declared.split() if isinstance(declared, str) else declared if isinstance(declared, list) else ()
+    return tuple(name if isinstance(name, str) and NAME.fullmatch(name) else "" for name in names)
+
+
+def placeholder_of(names: Sequence[str]) -> re.Pattern[str]:
+    longest_first = sorted(filter(None, names), key=len, reverse=True)
+    return re.compile(PLACEHOLDER.format(names="|".join(map(re.escape, longest_first)) or NO_NAME))
+
+
+def substituted(content: str, arguments: str, folders: Mapping[str, str], names: Sequence[str] = ()) -> str:
     """One pass, so that nothing inside an argument is expanded again."""
     words = argument_words(arguments)
     # `$1` is the first argument, unless the text counts from `$0`.
@@ -75,13 +90,17 @@ def substituted(content: str, arguments: str, folders: Mapping[str, str]) -> str
             return folders["SKILL_BASE_DIR"]
         if name := match["braced"] or match["bare"]:
             return folders.get(name, match[0])
+        if match["name"]:
+            position = names.index(match["name"])
+            used = used or position < len(words)
+            return words[position] if position < len(words) else ""
         position = int(match["index"] or match["number"] or 0) - (first if match["number"] else 0)
         if not match["all"] and not 0 <= position < len(words):
             return match[0]  # `$5` may be a price
         used = True
         return arguments if match["all"] else words[position]
 
-    text = PLACEHOLDER.sub(value, content)
+    text = placeholder_of(names).sub(value, content)
     return text if used or not arguments.strip() else f"{text.rstrip()}\n\nARGUMENTS: {arguments}\n"
 
 

@@ -102,7 +102,7 @@ AS_SOMEBODY_ELSE = """
 import json, os, sys, tempfile
 from pathlib import Path
 from skillkit import SkillManager
-from skillkit.core.find.validation import skill_files_below, validate_skill_file
+from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
 
 root, warm = Path(sys.argv[1]), Path(tempfile.mkdtemp())
 (warm / "SKILL.md").write_text("---\\nname: x\\ndescription: d: e\\n---\\n")
@@ -110,7 +110,7 @@ def seen(folder, plugins, state):  # once before, so that nothing is left to imp
     manager = SkillManager("", "", plugins, [folder], state_dir=state)
     names = [skill.name for skill in manager.list_skills()]
     told = sorted((str(d.path.relative_to(folder)), d.code, bool(d.remedy)) for d in manager.diagnostics)
-    list(map(validate_skill_file, skill_files_below(folder)))
+    list(map(validate_skill_file, skill_files_and_problems(folder)[0]))
     return names, told
 seen(warm, [], warm / "state")
 import shutil

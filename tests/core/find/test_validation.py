@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from skill_folders import skill_folder
 
-from skillkit.core.find.validation import skill_files_below, validate_skill_file
+from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
 from skillkit.core.values import Diagnostic
 
 GOOD = "name: s\ndescription: Does it.\n"
@@ -131,9 +131,22 @@ def test_files_are_found_at_and_below_a_folder(tmp_path: Path) -> None:
     for name in ("b", "a", "group/c"):
         skill_folder(tmp_path, name)
     expected = [tmp_path / name / "SKILL.md" for name in ("a", "b", "group/c")]
-    assert skill_files_below(tmp_path) == expected
-    assert skill_files_below(expected[0]) == [expected[0]]
-    assert skill_files_below(tmp_path / "gone") == [tmp_path / "gone"]
+    assert skill_files_and_problems(tmp_path) == (expected, [])
+    assert skill_files_and_problems(expected[0]) == ([expected[0]], [])
+    assert skill_files_and_problems(tmp_path / "gone") == ([tmp_path / "gone"], [])
+
+
+def test_what_hinders_the_search_is_told(tmp_path: Path) -> None:
+    skill_folder(tmp_path, "a")
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/SKILL.md").symlink_to("SKILL.md")
+    files, problems = skill_files_and_problems(tmp_path)
+    assert files == [tmp_path / "a/SKILL.md"]
+    assert {(problem.severity, problem.code) for problem in problems} == {
+        ("warning", "broken-link"),
+        ("error", "unreadable-file"),
+    }
 
 
 def test_strictness_leaves_loading_alone(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from skillkit.core.run import ProcessRequest, run_process
 from skillkit.core.run import process as process_module
+from skillkit.core.run.sandbox.base import descriptor
 from skillkit.core.runs import ProcessExit
 
 ENVIRONMENT = {"PATH": os.defpath, "GREETING": "hello"}
@@ -513,6 +514,31 @@ def test_where_pidfds_are_forbidden_the_plain_way_runs_and_kills_the_group(
     assert (b"".join(chunk for stream, chunk in heard if stream == "stdout")) == ended.stdout
     while is_alive(int((tmp_path / "pid").read_text(encoding="utf-8"))):  # killed, which takes a moment
         time.sleep(0.01)
+
+
+def test_the_plain_way_is_cancelled_by_a_readable_descriptor_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "pidfds_work", lambda: False)
+    readable, writable = os.pipe()
+    threading.Timer(0.2, os.write, (writable, b"x")).start()
+
+    try:
+        cancelled = run_process(request_for("/bin/sleep", "60"), wakeup_fd=readable)
+        never_started = run_process(request_for("/nonexistent"), wakeup_fd=readable)
+    finally:
+        os.close(readable)
+        os.close(writable)
+
+    assert (cancelled.status, cancelled.timed_out, cancelled.cancelled) == (-9, False, True)
+    assert never_started.cancelled
+
+
+def test_the_plain_way_passes_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "pidfds_work", lambda: False)
+    argv = ("/bin/bash", "-c", "cat <&$0", descriptor(0))
+
+    ended = run_process(ProcessRequest(argv, "/", {"PATH": os.defpath}, b"", 30, contents=(b"given",)))
+
+    assert ended.stdout == b"given"
 
 
 def test_the_plain_way_ends_in_time_and_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:

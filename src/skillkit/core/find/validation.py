@@ -14,7 +14,7 @@ from skillkit.core.frontmatter import Frontmatter, Value, decoded, read_frontmat
 from skillkit.core.models import skill_file_bytes
 from skillkit.core.values import Diagnostic
 
-__all__ = ["skill_files_below", "validate_skill_file"]
+__all__ = ["skill_files_and_problems", "validate_skill_file"]
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NAME_LIMIT = 64
@@ -25,11 +25,14 @@ BODY_CHARACTERS = 20_000  # about 5,000 tokens
 STANDARD_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 
 
-def skill_files_below(path: Path) -> list[Path]:
-    """The file itself, or every SKILL.md at or below a folder."""
+def skill_files_and_problems(path: Path) -> tuple[list[Path], list[Diagnostic]]:
+    """The file itself, or every SKILL.md at or below a folder, and what kept the search from looking further."""
     if not path.is_dir():
-        return [path]
-    return sorted(Path(found) for found, _, _ in Walk(str(path)).files())
+        return [path], []
+    walk = Walk(str(path))
+    files = sorted(Path(found) for found, _, _ in walk.files())
+    nothing = [] if files else [Diagnostic("error", "no-skill", "There is no SKILL.md here.", path)]
+    return files, nothing + walk.problems
 
 
 def validate_skill_file(file: Path) -> list[Diagnostic]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from skillkit.core.run.outcome import TRUNCATION_MARK, outcome
 from skillkit.core.run.process import ProcessRequest, run_confined, run_process
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
-from skillkit.core.run.walls import explanation_of, guarded, is_mounting, machine_tiers, sandbox_for, walls_around
+from skillkit.core.run.walls import (
+    explanation_of,
+    guarded,
+    is_mounting,
+    machine_tiers,
+    require_walls,
+    sandbox_for,
+    walls_around,
+)
 from skillkit.core.run.work import WorkFolders
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "is_mounting",
     "machine_tiers",
     "outcome",
+    "require_walls",
     "run_confined",
     "run_process",
     "sandbox_for",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
+    from skillkit.core.policy import Limits
     from skillkit.core.run.sandbox.base import Confined
 
 __all__ = ["ProcessRequest", "run_confined", "run_process"]
@@ -59,6 +60,7 @@ class ProcessRequest:
     timeout: float  # seconds
     output_limit: int = 10_000_000  # bytes kept of each stream
     contents: tuple[bytes, ...] = ()  # each becomes a descriptor whose number replaces `descriptor(n)` in argv
+    job_limits: Limits | None = None  # for a job object, on Windows
 
 
 _idle_buffers: list[memoryview] = []  # a new one must be cleared, which takes its time and the caches
@@ -86,7 +88,7 @@ def run_process(
     """
     captures = tuple(Capture(name, request.output_limit, on_output) for name in ("stdout", "stderr"))
     if not pidfds_work():
-        return _run_portably(request, captures, cancel)
+        return _run_portably(request, captures, _cancellation(cancel, wakeup_fd))
     with Descriptors() as held:
         run = _begun(request, captures, held, _cancellation(cancel, wakeup_fd))
         if run is None:
@@ -122,10 +124,12 @@ def _begun(
 
 
 def _cancellation(cancel: threading.Event | None, wakeup_fd: int | None) -> Callable[[], bool]:
+    can_look = wakeup_fd is not None and hasattr(select, "poll")  # Windows cannot poll a pipe
+
     def is_cancelled() -> bool:
         if cancel is not None and cancel.is_set():
             return True
-        return wakeup_fd is not None and is_over(wakeup_fd)
+        return can_look and is_over(wakeup_fd)  # type: ignore[arg-type]  # can_look says it is a number
 
     return is_cancelled
 
@@ -142,7 +146,14 @@ def run_confined(
 ) -> ProcessExit:
     """As `run_process`, for a command that its walls have put together."""
     request = ProcessRequest(
-        confined.argv, confined.cwd, confined.environment, stdin, timeout, output_limit, contents=confined.contents
+        confined.argv,
+        confined.cwd,
+        confined.environment,
+        stdin,
+        timeout,
+        output_limit,
+        contents=confined.contents,
+        job_limits=confined.job_limits,
     )
     return run_process(request, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
 
@@ -339,13 +350,17 @@ class _Run:
 
 
 def _run_portably(
-    request: ProcessRequest, captures: tuple[Capture, ...], cancel: threading.Event | None
+    request: ProcessRequest, captures: tuple[Capture, ...], is_cancelled: Callable[[], bool]
 ) -> ProcessExit:
-    if cancel is not None and cancel.is_set():
+    if is_cancelled():
         return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
     started = time.monotonic()
     streams = (PIPE if request.stdin else DEVNULL, PIPE, PIPE)
-    popen = opened(request.argv, request.cwd, _marked(request, os.urandom(16).hex()), streams)
-    why = portable.attend(popen, captures, request.stdin, started + request.timeout, cancel)
+    environment = _marked(request, os.urandom(16).hex())
+    with portable.job_for(request.job_limits) as job, Descriptors() as held:
+        memories = [held.memory(content, least=FIRST_FREE_FD) for content in request.contents]
+        popen = opened(request.argv, request.cwd, environment, streams, memories)
+        held.close_all()
+        why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled, job)
     duration = time.monotonic() - started
     return _exit(captures, popen.returncode, duration, _Ending[why], NOBODY)

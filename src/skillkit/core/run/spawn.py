@@ -26,6 +26,7 @@ __all__ = ["DEVNULL", "FIRST_FREE_FD", "PIPE", "Start", "opened", "spawned"]
 DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 FIRST_FREE_FD = 64  # sources at or above it are clear of the numbers that a start hands out one after the other
 FIRST_FD = 3
+CREATION_FLAGS = 0x4 if os.name == "nt" else 0  # CREATE_SUSPENDED: it begins once it is in its job
 FILE_NAMES = sys.getfilesystemencoding()
 # From spawn.h.
 SETSIGDEF = 0x04
@@ -59,11 +60,12 @@ def opened(
     cwd: str,
     environment: Mapping[str, str],
     streams: tuple[int, int, int],
-    pass_fds: Sequence[int] = (),
+    others: Sequence[int] = (),
+    *kept: int,
 ) -> subprocess.Popen[bytes]:
     """The same as a Popen, for systems without pidfds and C libraries without the calls."""
     return subprocess.Popen(  # noqa: S603 - no shell, and every part was decided before
-        argv,
+        _numbered(argv, others),
         bufsize=0,
         stdin=streams[0],
         stdout=streams[1],
@@ -71,7 +73,8 @@ def opened(
         cwd=cwd,
         env=environment,
         start_new_session=True,
-        pass_fds=pass_fds,
+        pass_fds=(*others, *kept),
+        creationflags=CREATION_FLAGS,
     )
 
 
@@ -165,9 +168,7 @@ def _popen_pid(start: Start) -> int:
     """Popen leaves descriptors their numbers, so the kept one is moved to its place first."""
     place = _moved(start.kept, start.kept_number)
     try:
-        popen = opened(
-            _numbered(start.argv, start.others), start.cwd, start.environment, start.streams, (place, *start.others)
-        )
+        popen = opened(start.argv, start.cwd, start.environment, start.streams, start.others, place)
     finally:
         if place != start.kept:
             os.close(place)

@@ -6,26 +6,36 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.policy import Limits, ScriptPolicy
 from skillkit.core.run.grants import granted_paths
 from skillkit.core.run.process import run_confined
-from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
-from skillkit.core.run.sandbox.choose import Attempt, this_machines
+from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, is_own_refusal
+from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
 from skillkit.core.run.sandbox.explain import explanation
 from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
 from skillkit.core.run.sandbox.stand_ins import stand_ins
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
-from skillkit.core.runs import Isolation, ScriptCommand
+from skillkit.core.runs import Isolation, ProcessExit, ScriptCommand
 
-__all__ = ["explanation_of", "guarded", "is_mounting", "machine_tiers", "sandbox_for", "walls_around"]
+__all__ = [
+    "explanation_of",
+    "guarded",
+    "is_mounting",
+    "machine_tiers",
+    "require_walls",
+    "sandbox_for",
+    "walls_around",
+]
 
 PROTECTED_NAMES = (".git", ".claude", ".agents", ".vscode", "skillkit.toml")
 PROBE_TIMEOUT_SECONDS = 10.0
 USUAL_LIMITS = Limits()
 INSTALL = "Install bubblewrap (Debian and Ubuntu: 'sudo apt-get install bubblewrap'); 'skillkit doctor' says more."
+TRY_AGAIN = "Nothing was run without them; free memory, processes or descriptors and try again."
 
 run_log = logging.getLogger("skillkit.run")
 
@@ -35,8 +45,15 @@ def sandbox_for(policy: ScriptPolicy) -> Sandbox:
     if policy.sandbox == "off":
         refuse_unkept(policy)
         return UnconfinedSandbox()
-    sandbox = this_machines.strongest(probed)
-    if sandbox is not None:
+    try:
+        sandbox = this_machines.strongest(probed)
+    except OSError as error:  # it may pass, so it says nothing about what this machine has
+        raise SandboxUnavailableError(
+            f"The walls could not be tried: {error.strerror or error}. {TRY_AGAIN}",
+            missing=("walls",),
+            remedy=TRY_AGAIN,
+        ) from error
+    if sandbox is not None and can_keep(sandbox, policy):
         return sandbox
     refuse_unkept(policy)
     missing = ("limits", *(["files"] * (not policy.allow_filesystem)), *(["network"] * (not policy.allow_network)))
@@ -44,6 +61,11 @@ def sandbox_for(policy: ScriptPolicy) -> Sandbox:
         raise unavailable(missing)
     run_log.warning("running without walls: %s", ", ".join(missing), extra={"missing": missing})
     return UnconfinedSandbox(missing)
+
+
+def can_keep(sandbox: Sandbox, policy: ScriptPolicy) -> bool:
+    """A job object of Windows limits neither files nor network."""
+    return sandbox.tier != "job" or (policy.allow_filesystem and policy.allow_network)
 
 
 def refuse_unkept(policy: ScriptPolicy) -> None:
@@ -91,6 +113,23 @@ def explanation_of(walls: Walls, isolation: Isolation) -> Callable[[str], str]:
     if isolation.tier == "none":
         return lambda _: ""
     return lambda stderr: explanation(stderr, walls)
+
+
+def require_walls(confined: Confined, argv: tuple[str, ...], ended: ProcessExit) -> None:
+    """Walls that cannot be put up any more are our failure and not the script's.
+
+    A script can write the same words, so the same walls are tried once more around nothing.
+    """
+    tier = confined.isolation.tier
+    if not is_own_refusal(tier, ended.status, ended.stderr[:100].decode("utf-8", "replace")):
+        return
+    status, stderr = probed(replace(confined, argv=(*confined.argv[: -len(argv)], TRUE)))
+    if status:
+        raise SandboxUnavailableError(
+            f"The {tier} walls could not be put up: {stderr.strip() or f'status {status}'}. {TRY_AGAIN}",
+            missing=(tier,),
+            remedy=TRY_AGAIN,
+        )
 
 
 def probed(confined: Confined) -> tuple[int, str]:

@@ -20,7 +20,7 @@ import pytest
 from confined_runs import Room, bubblewrap_refusal, ended, open_folder, users
 
 from skillkit.core.policy import Limits
-from skillkit.core.run.sandbox.bubblewrap import is_own_refusal
+from skillkit.core.run.sandbox.base import is_own_refusal
 from skillkit.core.run.sandbox.stand_ins import stand_ins
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
@@ -58,16 +58,23 @@ def test_what_is_promised_is_in_force(user: int | None) -> None:
         }
 
 
+TOP = {"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "nix", "gnu"}
+
+
 @pytest.mark.parametrize("user", users())
 def test_nothing_is_shown_but_the_system_the_skill_and_the_work_folder(user: int | None) -> None:
+    """Wherever temporary files are: of each folder above the skill, only the way to it can be seen."""
     with open_folder() as folder:
         room = Room.made(folder, user=user)
-        status, output, _ = room.run("/bin/bash", "-c", f"ls -A / /tmp /home /root {room.root} 2>/dev/null")
-        top = {"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "nix", "gnu"}
-        lines = output.split()
-        assert status != 0
-        assert set(lines[1 : lines.index("/tmp:")]) <= top
-        assert lines[lines.index("/tmp:") + 1 :] == ["home", room.root.name, f"{room.root}:", "skill", "work"]
+        way = [room.root, *room.root.parents]
+        expected = {str(above): {below.name} for above, below in zip(way[1:], way, strict=False)}
+        expected[str(room.root)] = {"skill", "work"}
+        expected["/tmp"] = expected.get("/tmp", set()) | {"home"}
+        _, output, _ = room.run("/bin/bash", "-c", f"ls -A1 {' '.join(expected)} /home /root 2>/dev/null")
+        sections = [section.split("\n") for section in output.strip().split("\n\n")]
+        shown = {lines[0].removesuffix(":"): set(lines[1:]) for lines in sections}
+        assert shown.pop("/") <= TOP | expected.pop("/")
+        assert shown == expected
 
 
 @pytest.mark.parametrize(
@@ -83,9 +90,9 @@ def test_bubblewraps_own_refusal_is_told_from_a_scripts_failure() -> None:
     with open_folder() as folder:
         room = Room.made(folder)
         status, _, errors = room.with_walls(readable=(str(room.root / "gone"),)).run("/bin/true")
-        assert is_own_refusal(status, errors)
+        assert is_own_refusal("bubblewrap", status, errors)
         status, _, errors = room.run("/bin/bash", "-c", "echo no >&2; exit 1")
-        assert not is_own_refusal(status, errors)
+        assert not is_own_refusal("bubblewrap", status, errors)
 
 
 @pytest.mark.parametrize("user", users())

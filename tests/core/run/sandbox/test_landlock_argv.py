@@ -190,3 +190,13 @@ def test_without_landlock_nothing_is_confined() -> None:
 
 def test_asking_for_the_version_never_raises() -> None:
     assert landlock.abi() >= 0
+
+
+def test_folders_out_of_reach_are_no_place_to_look_for_programs() -> None:
+    path = "/home/me/.pyenv/shims:/opt/tool/bin:/usr/local/bin:/data/bin:/usr/bin:/bin:/usrlocal"
+    walls = replace(WALLS, interpreter=("/opt/tool",), readable=("/data",))
+    sandbox = landlock.LandlockSandbox("/usr/bin/python3", version=7, is_root=False)
+    found = sandbox.confine(("/bin/true",), "/", {"PATH": path}, walls).environment["PATH"]
+    assert found == "/opt/tool/bin:/usr/local/bin:/data/bin:/usr/bin:/bin"
+    everything = sandbox.confine(("/bin/true",), "/", {"PATH": path}, replace(walls, filesystem=True))
+    assert everything.environment["PATH"] == path

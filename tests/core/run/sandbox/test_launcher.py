@@ -97,7 +97,11 @@ LIBRARYS_OWN = 0b11 << 31
 def test_signals_that_the_caller_ignores_change_nothing(here: Place) -> None:
     """A caller that ignores SIGCHLD would make every wait fail, its own too: here another waits for the launcher."""
     confined = here.confined(("/bin/bash", "-c", "sleep 0.05 & wait $!; grep SigIgn /proc/self/status; exit 6"))
-    ignoring = "import os, signal, sys; signal.signal(17, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    ignoring = (
+        "import os, signal, sys\n"
+        "for number in (1, 2, 3, 10, 13, 15, 17): signal.signal(number, signal.SIG_IGN)\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
     with here.started(replace(confined, argv=(PYTHON, "-I", "-c", ignoring, *confined.argv))) as process:
         out, _ = process.communicate(timeout=60)
     ignored = int(out.split()[1], 16) & ~LIBRARYS_OWN

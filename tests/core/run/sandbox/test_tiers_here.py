@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,3 +18,33 @@ def test_both_kinds_of_walls_work_here() -> None:
     if missing and not os.environ.get("CI"):
         pytest.skip(f"these walls are not tested here: {missing}")
     assert missing == {}
+
+
+SESSION = """
+import pytest
+@pytest.mark.parametrize("kind", ["{tier}", "other"])
+@pytest.mark.parametrize("number", range(3))
+def test_an_attack(kind, number):
+    if kind == "{tier}" and number < {skips}:
+        pytest.skip("not today")
+"""
+
+
+@pytest.mark.parametrize("tier", [each.tier for each in machine_tiers() if each.sandbox is not None])
+@pytest.mark.parametrize(
+    ("skips", "workers", "status"), [(3, "0", 1), (3, "1", 1), (2, "0", 0)], ids=["all", "all, by a worker", "some"]
+)
+def test_a_session_that_skips_every_test_of_a_kind_fails(
+    tmp_path: Path, tier: str, skips: int, workers: str, status: int
+) -> None:
+    (tmp_path / "test_session.py").write_text(SESSION.format(tier=tier, skips=skips))
+    watch = Path(__file__).parents[3]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", workers, "-p", "tier_watch", "-p", "no:cacheprovider", "."],
+        cwd=tmp_path,
+        env={**os.environ, "CI": "1", "PYTHONPATH": os.pathsep.join([str(watch), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, "every test of it was skipped" in ended.stdout) == (status, status == 1), ended.stdout

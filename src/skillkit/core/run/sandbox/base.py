@@ -50,6 +50,8 @@ class Confined:
     contents: tuple[bytes, ...]
     """Each is handed over as a readable descriptor whose number replaces its place in `argv`."""
     isolation: Isolation
+    job_limits: Limits | None = None
+    """What a Windows job object has to keep; everywhere else `argv` says it all."""
 
 
 class Sandbox(Protocol):
@@ -59,6 +61,16 @@ class Sandbox(Protocol):
     def tier(self) -> str: ...
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined: ...
+
+
+# How each kind of walls ends when it cannot be put up: its status, and how its one line begins.
+OWN_REFUSALS = {"bubblewrap": (1, "bwrap: "), "landlock": (125, "skillkit-walls: ")}
+
+
+def is_own_refusal(tier: str, status: int, stderr: str) -> bool:
+    """Whether the walls seem to have given up before the script started; a script can write the same."""
+    own_status, beginning = OWN_REFUSALS.get(tier, (0, ""))
+    return bool(beginning) and status == own_status and stderr.startswith(beginning)
 
 
 def descriptor(number: int) -> str:

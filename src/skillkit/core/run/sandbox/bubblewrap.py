@@ -12,7 +12,7 @@ from skillkit.core.run.sandbox.machine import Machine, has_socket_in
 from skillkit.core.run.sandbox.mounts import mounts_for, refusal_to_guard
 from skillkit.core.runs import Isolation
 
-__all__ = ["BubblewrapSandbox", "is_own_refusal"]
+__all__ = ["BubblewrapSandbox"]
 
 HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
 TEMPORARY = "/tmp"  # noqa: S108 - as above
@@ -27,7 +27,6 @@ ROOT_NOTES = (
 MEGABYTE = 1_048_576
 SPARE_CPU_SECONDS = 5  # the timeout comes first
 UNMAPPED_ID = 65534  # what the kernel shows for ids that do not exist inside
-REFUSAL = "bwrap: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +135,3 @@ class BubblewrapSandbox:
             ),
             degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded),
         )
-
-
-def is_own_refusal(status: int, stderr: str) -> bool:
-    """Whether bwrap gave up before the script started; its own failures have status 1."""
-    return status == 1 and stderr.startswith(REFUSAL)

@@ -25,6 +25,7 @@ TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR
 LASTING = (errno.EPERM, errno.EACCES, errno.ENOSPC, errno.ENOENT, errno.ENOSYS, errno.EINVAL)
 COMMAND_NOT_FOUND = 127
 TRUE = "/bin/true"
+NOTHING = (TRUE,) if sys.platform != "win32" else (sys.executable, "-I", "-S", "-c", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,10 @@ def _probe(sandbox: Sandbox, run: Run) -> tuple[int, str]:
         skill, work = os.path.join(os.path.realpath(folder), "skill"), os.path.join(os.path.realpath(folder), "work")
         os.mkdir(skill)
         os.mkdir(work)
-        walls = Walls(skill=skill, snapshot=None, work=work, interpreter=())
-        return run(sandbox.confine((TRUE,), skill, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, walls))
+        # What a kind of walls cannot limit at all is for the policy to find out, not for the probe.
+        is_open = sandbox.tier == "job"
+        walls = Walls(skill=skill, snapshot=None, work=work, interpreter=(), network=is_open, filesystem=is_open)
+        return run(sandbox.confine(NOTHING, skill, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, walls))
 
 
 def _refuse_transient(tier: str, status: int, stderr: str) -> None:
@@ -130,7 +133,7 @@ def _bubblewrap() -> Sandbox:
 def _required(name: str, package: str) -> str:
     program = trusted_program(name)
     if program is None:
-        remedy = f"Install the package {package}."
+        remedy = f"Install it: sudo apt-get install {package}"
         raise SandboxUnavailableError(f"{name} is not installed. {remedy}", missing=(name,), remedy=remedy)
     return program
 

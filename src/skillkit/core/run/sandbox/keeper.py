@@ -99,9 +99,9 @@ def start(
 
 
 def begin_session() -> None:
-    """As a process that subprocess starts: a session of its own, and nothing ignored that Python ignores."""
+    """A session of its own, and no signal ignored: neither Python's choices nor the caller's reach the script."""
     os.setsid()
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT):
+    for number in _signal.valid_signals() - {_signal.SIGKILL, _signal.SIGSTOP}:
         _signal.signal(number, _signal.SIG_DFL)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
 

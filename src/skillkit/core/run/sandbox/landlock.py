@@ -103,6 +103,8 @@ class LandlockSandbox:
         )
         home, temporary = (os.path.join(walls.work, name) for name in PRIVATE_FOLDERS)
         own = {"TMPDIR": temporary} if walls.filesystem else {"TMPDIR": temporary, "HOME": home}
+        if "PATH" in environment and not walls.filesystem:
+            own["PATH"] = _reachable(environment["PATH"], walls)
         command = (self.python, "-I", "-S", "-X", "utf8", LAUNCHER, descriptor(0), descriptor(1), "--", *argv)
         return Confined(
             argv=command,
@@ -207,6 +209,13 @@ def _shared(walls: Walls) -> tuple[str, ...]:
 def _read_only(walls: Walls) -> tuple[str, ...]:
     """Never writable, wherever it is; also what does not exist yet, so that it cannot be made."""
     return (walls.skill, *((walls.snapshot,) if walls.snapshot else ()), *walls.protected)
+
+
+def _reachable(path: str, walls: Walls) -> str:
+    """The search path without folders out of reach: a shell gives up at a program that it sees and may not start."""
+    within = (*SYSTEM, *walls.interpreter, *walls.readable, walls.snapshot or walls.skill, *_shared(walls))
+    kept = [entry for entry in path.split(os.pathsep) if any(_is_inside(entry, each) for each in within)]
+    return os.pathsep.join(kept) or os.defpath
 
 
 def _is_inside(path: str, folder: str) -> bool:

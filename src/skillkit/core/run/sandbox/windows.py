@@ -34,5 +34,11 @@ class WindowsSandbox:
                 missing=missing,
                 remedy=REMEDY,
             )
-        isolation = Isolation(tier=self.tier, kill="job object", degraded=("skill read-only", "limits"))
-        return Confined(argv, cwd, environment, (), isolation)
+        limits = walls.limits
+        isolation = Isolation(
+            tier=self.tier,
+            kill="job object",
+            limits=(f"{limits.data_megabytes} MB data a process", f"{limits.processes} processes"),
+            degraded=("skill read-only", "size of files", "open files"),
+        )
+        return Confined(argv, cwd, environment, (), isolation, job_limits=limits)
