@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
-from skillkit.core.questions import OptionAnswer, OptionRequest
+from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["ScriptedApprover", "skill_folder"]
 
@@ -24,7 +24,7 @@ class ScriptedApprover:
         self._left = list(option_ids)
         self._lock = threading.Lock()
 
-    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer:  # noqa: ARG002
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
         with self._lock:
             self.requests.append(request)
             if not self._left:

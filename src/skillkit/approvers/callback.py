@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import threading
 import time
 from collections.abc import Callable
 
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import OptionAnswer, OptionRequest
+from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["CallbackApprover"]
 
@@ -30,7 +29,7 @@ class CallbackApprover:
         self.channel = channel
         self.passing: tuple[type[BaseException], ...] = (ApprovalUnavailableError, *control_flow)
 
-    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer:
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         require_wanted(cancel)
         try:
             said = self.function(request)
@@ -57,7 +56,7 @@ class CallbackApprover:
         )
 
 
-def require_wanted(cancel: threading.Event | None) -> None:
+def require_wanted(cancel: Cancel | None) -> None:
     if cancel is not None and cancel.is_set():
         reason = "the question was cancelled"
         raise ApprovalUnavailableError(f"Not approved: {reason}.", reasons=[reason])

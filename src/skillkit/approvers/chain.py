@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import Approver, OptionAnswer, OptionRequest
+from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["ChainApprover"]
 
@@ -20,7 +18,7 @@ class ChainApprover:
     def channel(self) -> str:
         return ", ".join(approver.channel for approver in self.approvers)
 
-    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer:
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         reasons = []
         for approver in self.approvers:
             if cancel is not None and cancel.is_set():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import OptionAnswer, OptionRequest
+from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["FlagApprover"]
 
@@ -18,7 +17,7 @@ class FlagApprover:
 
     channel = "flag"
 
-    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer:  # noqa: ARG002
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
         if ANSWER not in [option.id for option in request.options]:
             reason = f"the request does not offer {ANSWER!r}"
             raise ApprovalUnavailableError(f"Not approved: {reason}. Ask a person.", reasons=[reason])

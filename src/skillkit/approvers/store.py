@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
-from skillkit.core.questions import OptionAnswer, OptionRequest
+from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["StoreApprover"]
 
@@ -22,7 +20,7 @@ class StoreApprover:
         self.world = world
         self.expires_in = expires_in
 
-    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer:
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         try:
             return self.world.ask_request(request, expires_in=self.expires_in, single_use=FOR_ONE_RUN, cancel=cancel)
         except StateUnavailableError as error:

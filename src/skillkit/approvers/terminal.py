@@ -12,14 +12,14 @@ from skillkit.approvers.pager import show_pages
 from skillkit.approvers.screen import Screen, controlling_terminal, unavailable
 from skillkit.approvers.turns import turn_at_terminal
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import Option, OptionAnswer, OptionRequest, Prompt
+from skillkit.core.questions import Cancel, Option, OptionAnswer, OptionRequest, Prompt
 from skillkit.core.state import state_folder
 from skillkit.present.request import NARROWEST, SOURCE_ROWS, decision_text, diff_text, prompt_text, source_text
 from skillkit.present.terminal import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
+    pass
 
 __all__ = ["TerminalApprover"]
 
@@ -40,7 +40,7 @@ class TerminalApprover:
     def __init__(self, *, state_dir: str | Path | None = None) -> None:
         self._state_dir = state_dir
 
-    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer:
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         """Esc, Ctrl-C and Ctrl-D are `no`; a terminal that cannot be asked or is closed is unavailable."""
         require_answerable(request)
         require_wanted = partial(require_open, request, cancel, deadline_of(request))
@@ -186,7 +186,7 @@ def deadline_of(request: OptionRequest) -> float:
     return time.monotonic() + request.expires_at - time.time() if request.expires_at > 0 else float("inf")
 
 
-def require_open(request: OptionRequest, cancel: threading.Event | None, deadline: float) -> None:
+def require_open(request: OptionRequest, cancel: Cancel | None, deadline: float) -> None:
     """Raises once an answer would come too late."""
     if cancel is not None and cancel.is_set():
         raise unavailable("the question was withdrawn", "Run it again to be asked again")

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skillkit.core.decide import approval_request, decide
-from skillkit.core.digest import has_unchanged, manifest_of, snapshot_of
+from skillkit.core.approving import Approving, Cancellation, require_approved
+from skillkit.core.decide import approval_request, decide, decided
+from skillkit.core.digest import snapshot_of
 from skillkit.core.exceptions import (
-    ApprovalUnavailableError,
     AuditUnavailableError,
     ConfigurationError,
-    ContentChangedError,
-    ScriptNotFoundError,
     ScriptPermissionError,
-    ScriptRefusedError,
     SkillKitError,
     StateUnavailableError,
 )
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.policy import STANDARD, ScriptPolicy
+from skillkit.core.questions import Approver, OptionAnswer, Prompt
 from skillkit.core.record import (
     AuditLog,
     end_fields,
@@ -36,34 +33,38 @@ from skillkit.core.record import (
 from skillkit.core.resolve import CallArguments, resolve_command
 from skillkit.core.run import (
     Confined,
-    ProcessRequest,
     Walls,
     WorkFolders,
     explanation_of,
+    granted_paths,
     guarded,
     is_mounting,
     outcome,
-    require_walls,
-    run_confined,
-    run_process,
     sandbox_for,
     walls_around,
 )
 from skillkit.core.runs import (
     Decision,
-    Isolation,
     Manifest,
     PreparedRun,
     ProcessExit,
     ScriptCommand,
     ScriptExecutionResult,
 )
+from skillkit.core.starting import (
+    OnOutput,
+    brief_output,
+    isolation_of,
+    moved_to,
+    require_workspace,
+    source_of,
+    started_and_run,
+    unchanged_manifest,
+)
 from skillkit.core.state import StateStore, state_folder
 
 __all__ = ["Flow", "OnOutput", "ScriptExecutor"]
 
-OnOutput = Callable[[str, bytes], None]
-SHIM_TIMEOUT_SECONDS = 10.0
 LONGEST_SECONDS = 86_400
 NO_WALLS = Walls(skill="/", snapshot=None, work="/", interpreter=())
 
@@ -71,24 +72,68 @@ NO_WALLS = Walls(skill="/", snapshot=None, work="/", interpreter=())
 class Flow:
     """One policy, one audit, one set of work folders; holds no state of a single run."""
 
-    def __init__(self, policy: ScriptPolicy, state_dir: Path, skill_roots: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        policy: ScriptPolicy,
+        state_dir: Path,
+        skill_roots: Sequence[Path] = (),
+        *,
+        approver: Approver | None = None,
+        protected: Sequence[Path] = (),
+    ) -> None:
         self.policy = policy
         self.state_dir = state_dir
         self.skill_roots = tuple(skill_roots)
+        self.approver = approver
+        self.protected = tuple(protected)
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
+        self.approving = Approving(self.store)
         self.work_folders = WorkFolders()
 
     def prepare(self, skill: Skill, call: CallArguments) -> PreparedRun:
-        """What would run and whether it may; has no effects and can be repeated."""
-        command = resolve_command(skill, call, self.policy, os.environ, brief_output)
+        """What would run and whether it may; has no effects but a copy of the skill, and can be repeated."""
+        command = resolve_command(skill, call, self.policy, os.environ, brief_output, state_folder=self.state_dir)
         ruling = decide(command, self.policy)
-        request = approval_request(command, ruling.reasons) if ruling.decision is Decision.ASK else None
-        return PreparedRun(command, ruling.decision, ruling.reasons, request, ruling.error)
+        covering = self.approving.covering(command) if ruling.is_coverable else None
+        if covering is not None:
+            ruling = decided(ruling, covering[0])
+        if ruling.decision is not Decision.ASK:
+            channel = covering[1] if covering else None
+            return PreparedRun(command, ruling.decision, ruling.reasons, error=ruling.error, channel=channel)
+        request = approval_request(command, self.prompt((command,), ruling.reasons))
+        return PreparedRun(command, Decision.ASK, ruling.reasons, request, is_coverable=ruling.is_coverable)
+
+    def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
+        """What a person is shown: read from the copy that will run, not from the folder."""
+        from skillkit.core.decide.prompt import prompt_for  # reads code; most runs ask nothing
+        from skillkit.core.decide.reach import wall_sentences
+
+        command = commands[0]
+        manifest = command.manifest or unchanged_manifest(command)
+        approved = self.approving.standing.last_approved_digest(command.skill_name, command.base_directory)
+        copy = self.snapshots / (approved or "")
+        granted = [path for each in commands for path in granted_paths(each, self.state_dir)]
+        return prompt_for(
+            commands,
+            origin=str(command.base_directory),
+            reasons=reasons,
+            manifest=manifest,
+            source_folder=self.snapshot(command, manifest),
+            approved_folder=copy if approved and copy.is_dir() else None,
+            walls=wall_sentences(
+                self.policy,
+                tier=sandbox_for(self.policy).tier,
+                skill=str(command.base_directory),
+                workspace=command.workspace,
+                granted=granted if self.policy.grant_argument_paths else (),
+            ),
+        )
 
     def complete(
         self,
         prepared: PreparedRun,
+        answer: OptionAnswer | None = None,
         *,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
@@ -97,43 +142,59 @@ class Flow:
     ) -> ScriptExecutionResult:
         """Runs what was prepared, once, and records it; a refusal is recorded and raised.
 
-        `is_fresh` says that nothing came between: only the script itself is then looked at again. Walls that
-        mount a copy of what was hashed need not even that; the others run from the folder.
+        `is_fresh` says that nothing came between: only the script itself is then looked at again.
         """
-        command = prepared.command
         try:
-            require_allowed(prepared)
-            require_workspace(command.workspace)
+            require_approved(prepared, answer)
+            require_workspace(prepared.command.workspace)
             sandbox = sandbox_for(self.policy)
-            manifest = unchanged_manifest(command, is_fresh=is_fresh)
-            snapshot = self.snapshot(command, manifest) if is_mounting(sandbox) else None
+            manifest = unchanged_manifest(prepared.command, is_fresh=is_fresh)
+            command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
             work = self.new_work_folder(command)
+            if answer is not None:
+                self.approving.keep(command, answer)
         except SkillKitError as error:
-            self.record_refusal(error, prepared)
+            self.record_refusal(error, prepared, answer)
         walls = self.walls(command, work, snapshot) if sandbox.tier != "none" else NO_WALLS
         environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
         try:
-            started = self.audit.append("started", start_fields(prepared))
+            started = self.audit.append("started", start_fields(prepared, answer))
             with guarded(sandbox, walls):
                 confined = sandbox.confine(command.argv, command.cwd, environment, walls)
                 ended = self.recorded_run(started.seq, command, confined, cancel, on_output, wakeup_fd)
         except BaseException:
             self.work_folders.artifacts(work)
             raise
-        isolation = isolation_of(confined.isolation, ended)
+        isolation = isolation_of(confined.isolation, ended, source=source_of(prepared.command, command, snapshot))
         artifacts = self.work_folders.artifacts(work)
         result = outcome(command, ended, isolation, artifacts, explanation_of(walls, isolation))
         self.record_end(command, started.seq, ended, result)
         return result
 
+    def placed(
+        self, prepared: PreparedRun, manifest: Manifest, *, is_mounting: bool
+    ) -> tuple[ScriptCommand, Path | None]:
+        """Where it runs: what a person approved is never the folder, which others can write to."""
+        command = prepared.command
+        is_approved = prepared.decision is Decision.ASK or self.policy.approval != "never"
+        if not (is_mounting or is_approved):
+            return command, None
+        snapshot = self.snapshot(command, manifest)
+        return (command, snapshot) if is_mounting else (moved_to(command, snapshot), None)
+
+    @property
+    def snapshots(self) -> Path:
+        return self.state_dir / "snapshots"
+
     def snapshot(self, command: ScriptCommand, manifest: Manifest) -> Path:
-        """The bytes that were hashed, for walls that show them in the skill's place."""
-        folder = self.state_dir / "snapshots"
+        """The bytes that were hashed, to be shown, mounted or run."""
         try:
-            return snapshot_of(command.base_directory, manifest, folder)
+            return snapshot_of(
+                command.base_directory, manifest, self.snapshots, approved=self.approving.standing.digests
+            )
         except OSError as error:
             raise StateUnavailableError(
-                f"No copy of {command.skill_name!r} can be kept in {folder}: {error.strerror or error}. "
+                f"No copy of {command.skill_name!r} can be kept in {self.snapshots}: {error.strerror or error}. "
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
 
@@ -144,24 +205,46 @@ class Flow:
             work=work,
             snapshot=snapshot,
             state_folder=self.state_dir,
-            skill_roots=self.skill_roots,
+            skill_roots=(*self.skill_roots, *self.protected),
         )
 
-    def execute(self, skill: Skill, call: CallArguments, **run: Any) -> ScriptExecutionResult:  # noqa: ANN401 - complete's
-        """Both halves; what cannot even be resolved is on record too."""
+    def execute(
+        self,
+        skill: Skill,
+        call: CallArguments,
+        *,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+        wakeup_fd: int | None = None,
+    ) -> ScriptExecutionResult:
+        """Both halves, and the question between them; what cannot even be resolved is on record too."""
         try:
             prepared = self.prepare(skill, call)
         except SkillKitError as error:
             self.record_unresolved(error, skill.name, call)
-        return self.complete(prepared, is_fresh=True, **run)
+        answer = None
+        if prepared.decision is Decision.ASK:
+            try:
+                stop = Cancellation(cancel, wakeup_fd=wakeup_fd)
+                answer = self.approving.answer_for(prepared, self.approver, stop)
+            except SkillKitError as error:
+                self.record_refusal(error, prepared)
+            if answer is None:  # somebody's word for the session covers it by now
+                prepared = self.prepare(skill, call)
+        is_fresh = prepared.decision is not Decision.ASK
+        return self.complete(
+            prepared, answer, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, is_fresh=is_fresh
+        )
 
     def record_unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> NoReturn:
         fields = unresolved_fields(skill_name, call.script_name, call.session_id, call.arguments, call.argv)
         self.audit.append("refused", {**fields, **refusal_fields(error)})
         raise error
 
-    def record_refusal(self, error: SkillKitError, prepared: PreparedRun) -> NoReturn:
-        self.audit.append("refused", {**start_fields(prepared), **refusal_fields(error)})
+    def record_refusal(
+        self, error: SkillKitError, prepared: PreparedRun, answer: OptionAnswer | None = None
+    ) -> NoReturn:
+        self.audit.append("refused", {**start_fields(prepared, answer), **refusal_fields(error)})
         raise error
 
     def recorded_run(
@@ -216,12 +299,13 @@ class ScriptExecutor:
         max_output_size: int = 10_000_000,
         *,
         policy: ScriptPolicy = STANDARD,
+        approver: Approver | None = None,
         state_dir: str | Path | None = None,
     ) -> None:
         require_seconds(timeout)
         self.timeout = timeout
         self.max_output_size = max_output_size
-        self._flow = Flow(policy, state_folder(state_dir))
+        self._flow = Flow(policy, state_folder(state_dir), approver=approver)
 
     def execute(
         self,
@@ -263,98 +347,3 @@ def require_seconds(timeout: object) -> None:
         raise ConfigurationError(
             f"A timeout is a number of seconds above 0 and at most {LONGEST_SECONDS}; {timeout!r} is not."
         )
-
-
-def require_allowed(prepared: PreparedRun) -> None:
-    if prepared.decision is Decision.DENY:
-        raise prepared.error or ScriptRefusedError("Refused.", reasons=prepared.reasons)
-    if prepared.decision is Decision.ASK:
-        command = prepared.command
-        raise ApprovalUnavailableError(
-            f"{command.skill_name}: {command.script_name} needs a person's approval, and nobody can be asked here. "
-            f"{' '.join(prepared.reasons)}",
-            reasons=prepared.reasons,
-        )
-
-
-def require_workspace(workspace: Path | None) -> None:
-    """It was there when it was named; walls cannot be put around a folder that is gone."""
-    if workspace is not None and not workspace.is_dir():
-        raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
-
-
-def unchanged_manifest(command: ScriptCommand, *, is_fresh: bool = False) -> Manifest:
-    """The skill as it is now, which must be the skill that was decided about."""
-    known = command.manifest
-    if is_fresh and known and has_unchanged(command.base_directory, command.script_name, known):
-        return known
-    if not command.script_path.is_file():
-        raise ScriptNotFoundError(
-            f"{command.script_name!r} of {command.skill_name!r} is not there any more.",
-            skill_name=command.skill_name,
-            script_name=command.script_name,
-        )
-    manifest = manifest_of(command.base_directory)
-    if manifest.digest != command.digest:
-        reason = f"{command.skill_name!r} changed after it was decided that it may run"
-        raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
-    return manifest
-
-
-def started_and_run(
-    command: ScriptCommand,
-    confined: Confined,
-    cancel: threading.Event | None,
-    on_output: OnOutput | None,
-    wakeup_fd: int | None,
-) -> ProcessExit:
-    """What the system refuses to start is an error that says what was too much."""
-    raised: list[BaseException] = []
-
-    def listen(stream: str, data: bytes) -> None:
-        try:
-            on_output(stream, data)  # type: ignore[misc]  # only passed on where there is one
-        except BaseException as error:
-            raised.append(error)
-            raise
-
-    try:
-        ended = run_confined(
-            confined,
-            stdin=command.stdin,
-            timeout=command.timeout,
-            output_limit=command.output_limit,
-            cancel=cancel,
-            on_output=listen if on_output else None,
-            wakeup_fd=wakeup_fd,
-        )
-    except (OSError, ValueError) as error:
-        if error in raised:  # the caller's own: it passes through as it is
-            raise
-        raise ScriptPermissionError(
-            f"{command.script_name!r} of {command.skill_name!r} could not be started: "
-            f"{getattr(error, 'strerror', None) or error}. "
-            "Check its interpreter, the working directory, and the size of arguments and environment."
-        ) from error
-    require_walls(confined, command.argv, ended)
-    return ended
-
-
-def isolation_of(isolation: Isolation, ended: ProcessExit) -> Isolation:
-    """Walls kill by namespace or subreaper, unless somebody was seen to be left all the same."""
-    is_exact = isolation.tier != "none" and ended.kill != "incomplete"
-    return isolation if is_exact or isolation.kill == ended.kill else replace(isolation, kill=ended.kill)
-
-
-def brief_output(argv: Sequence[str], path: str) -> str:
-    """For asking a version manager where the real program is; runs the user's own program, never a skill's.
-
-    A shim looks for programs itself, so it gets the PATH without the folders of skill and workspace.
-    """
-    environment = {**os.environ, "PATH": path}
-    command = ProcessRequest(tuple(argv), "/", environment, b"", SHIM_TIMEOUT_SECONDS, 100_000)
-    try:
-        ended = run_process(command)
-    except OSError:
-        return ""
-    return ended.stdout.decode("utf-8", "replace") if ended.status == 0 else ""

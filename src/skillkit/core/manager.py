@@ -21,6 +21,7 @@ from skillkit.core.values import Diagnostic, ScriptMetadata
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.executor import Flow, OnOutput
+    from skillkit.core.questions import Approver
     from skillkit.core.resolve import CallArguments
     from skillkit.core.runs import ScriptExecutionResult
 
@@ -39,9 +40,11 @@ class SkillManager:
         default_script_timeout: float | None = None,
         *,
         policy: ScriptPolicy | None = None,
+        approver: Approver | None = None,
         session_id: str | None = None,
         workspace: PathLike | None = None,
         state_dir: PathLike | None = None,
+        protected_paths: Sequence[PathLike] = (),
     ) -> None:
         self.policy = STANDARD if policy is None else policy
         self.default_script_timeout = self.policy.timeout_seconds
@@ -58,6 +61,8 @@ class SkillManager:
         self.session_id = session_id
         self.workspace = existing_folder(workspace, "workspace") if workspace else None
         self.state_dir = state_folder(state_dir)
+        self.approver = approver
+        self._protected = tuple(Path(path) for path in protected_paths)
         self._lock = threading.RLock()
         self._index: SkillIndex | None = None
         self._loaded: dict[Path, Skill] = {}
@@ -156,7 +161,13 @@ class SkillManager:
             if self._flow is None:
                 from skillkit.core.executor import Flow
 
-                self._flow = Flow(self.policy, self.state_dir, [root.path for root in self._roots])
+                self._flow = Flow(
+                    self.policy,
+                    self.state_dir,
+                    [root.path for root in self._roots],
+                    approver=self.approver,
+                    protected=self._protected,
+                )
             return self._flow
 
     async def adiscover(self) -> None:

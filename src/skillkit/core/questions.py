@@ -9,13 +9,10 @@ from typing import Any, Protocol
 
 from skillkit.core.exceptions import ConfigurationError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import threading
-
 __all__ = [
     "OPTIONS",
     "Approver",
+    "Cancel",
     "FileChange",
     "Option",
     "OptionAnswer",
@@ -66,13 +63,19 @@ class OptionAnswer:
     request_id: str = ""
 
 
+class Cancel(Protocol):
+    """What tells that an answer is not wanted any more: a `threading.Event`, or several reasons as one."""
+
+    def is_set(self) -> bool: ...
+
+
 class Approver(Protocol):
     """A way to reach a person. `ask` gives their answer or raises ApprovalUnavailableError; silence is no yes."""
 
     @property
     def channel(self) -> str: ...
 
-    def ask(self, request: OptionRequest, cancel: threading.Event | None = None) -> OptionAnswer: ...
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer: ...
 
 
 @dataclass(frozen=True, slots=True)

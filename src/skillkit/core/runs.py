@@ -106,6 +106,8 @@ class Isolation:
     network: str = "none"
     processes: str = "session"
     kill: str = "best-effort"
+    skill: str = "folder"
+    """What ran: the skill's folder, a `snapshot` of it in the state folder, or one `mounted` in its place."""
     status: str = "exact"
     """Whether a signal's death is seen as such, or read from an exit code above 128."""
     limits: tuple[str, ...] = ()
@@ -173,3 +175,7 @@ class PreparedRun:
     request: OptionRequest | None = None
     error: SkillKitError | None = None
     """What a refusal raises."""
+    is_coverable: bool = False
+    """Whether an approval of the same content, given meanwhile, answers the question too."""
+    channel: str | None = None
+    """Through which the approval came that allows this."""

@@ -1,8 +1,9 @@
-"""May it run? Rules that each give a decision and a reason; the strictest wins."""
+"""May it run? Rules that each give a decision and a reason; the strictest wins, and a person answers what is asked."""
 
 from __future__ import annotations
 
 from skillkit.core.decide.approval import approval_request
 from skillkit.core.decide.rules import Ruling, Verdict, decide, decided
+from skillkit.core.decide.trust import StandingApprovals
 
-__all__ = ["Ruling", "Verdict", "approval_request", "decide", "decided"]
+__all__ = ["Ruling", "StandingApprovals", "Verdict", "approval_request", "decide", "decided"]

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
-from skillkit.core.questions import OPTIONS, OptionRequest
+from skillkit.core.questions import OPTIONS, OptionRequest, Prompt
 from skillkit.core.runs import ScriptCommand
 
 __all__ = ["approval_request"]
 
 
-def approval_request(command: ScriptCommand, reasons: tuple[str, ...]) -> OptionRequest:
+def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
     """Deterministic: the same call gives the same id, and an answer is valid for that id only."""
     return OptionRequest(
         id=request_id(command),
         title=f"Run {command.script_name} of the skill {command.skill_name}?",
-        message=" ".join(reasons),
+        message=" ".join(prompt.reasons),
         options=OPTIONS,
-        context={"digest": command.digest, "script": command.script_name, "arguments": list(command.script_arguments)},
+        context=prompt.to_context(),
         session_id=command.session_id,
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -32,7 +31,7 @@ from skillkit.core.exceptions import (
     RequestClosedError,
     StateUnavailableError,
 )
-from skillkit.core.questions import OptionAnswer, OptionRequest
+from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 from skillkit.core.state import StateStore, state_folder
 
 __all__ = ["LIFETIME_SECONDS", "PastRequest", "World"]
@@ -67,7 +66,7 @@ class World:
         context: Mapping[str, Any] | None = None,
         session_id: str | None = None,
         expires_in: float = LIFETIME_SECONDS,
-        cancel: threading.Event | None = None,
+        cancel: Cancel | None = None,
     ) -> OptionAnswer:
         """Waits for a person's choice; ApprovalUnavailableError when nobody makes one in time."""
         name = secrets.token_hex(16)
@@ -80,7 +79,7 @@ class World:
         *,
         expires_in: float = LIFETIME_SECONDS,
         single_use: Iterable[str] = (),
-        cancel: threading.Event | None = None,
+        cancel: Cancel | None = None,
     ) -> OptionAnswer:
         """Whoever asks the same id meanwhile waits for the same answer.
 
@@ -101,7 +100,7 @@ class World:
             row = rows.row_at(connection, rows.opened(connection, question, moment_now()))
         return row.request if row is not None else request
 
-    def wait(self, request_id: str, *, cancel: threading.Event | None = None) -> OptionAnswer:
+    def wait(self, request_id: str, *, cancel: Cancel | None = None) -> OptionAnswer:
         """For the answer to a request that is open; it is there at once when it was given before."""
         with self._transaction() as connection:
             now = moment_now()

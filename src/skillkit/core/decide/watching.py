@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from skillkit.core.decide.deadlines import moment_now, steady_seconds
 from skillkit.core.decide.request_rows import LEASE_SECONDS, Ticket, no_longer_pending, renew
 from skillkit.core.exceptions import StateUnavailableError
+from skillkit.core.questions import Cancel
 from skillkit.core.state import StateStore
 
 __all__ = ["Waiter", "Watcher"]
@@ -24,7 +25,7 @@ class Waiter:
     ticket: Ticket
     ends: float
     """By the steady clock."""
-    cancel: threading.Event | None
+    cancel: Cancel | None
     woken: threading.Event = field(default_factory=threading.Event)
     problem: Exception | None = None
 

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
+from skillkit.core.questions import OptionAnswer
 from skillkit.core.record.redaction import redacted_arguments, redacted_text
 from skillkit.core.runs import Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
 
@@ -23,7 +24,7 @@ def identity(command: ScriptCommand) -> dict[str, Any]:
     }
 
 
-def start_fields(prepared: PreparedRun) -> dict[str, Any]:
+def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> dict[str, Any]:
     command = prepared.command
     arguments = redacted_arguments(command.arguments, command.script_arguments)
     return {
@@ -35,7 +36,8 @@ def start_fields(prepared: PreparedRun) -> dict[str, Any]:
         "stdin_digest": sha256(command.stdin).hexdigest() if command.stdin else None,
         "decision": prepared.decision.name.lower(),
         "reasons": list(prepared.reasons),
-        "channel": None,
+        "answer": answer.option_id if answer else None,
+        "channel": answer.channel if answer else prepared.channel,
     }
 
 
@@ -84,6 +86,7 @@ def isolation_fields(isolation: Isolation) -> dict[str, Any]:
         "network": isolation.network,
         "processes": isolation.processes,
         "kill": isolation.kill,
+        "skill": isolation.skill,
         "status": isolation.status,
         "limits": list(isolation.limits),
         "degraded": list(isolation.degraded),

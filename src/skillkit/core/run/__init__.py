@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skillkit.core.run.grants import granted_paths
 from skillkit.core.run.outcome import TRUNCATION_MARK, outcome
 from skillkit.core.run.process import ProcessRequest, run_confined, run_process
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
@@ -24,6 +25,7 @@ __all__ = [
     "Walls",
     "WorkFolders",
     "explanation_of",
+    "granted_paths",
     "guarded",
     "is_mounting",
     "machine_tiers",

@@ -1,0 +1,180 @@
+"""A decision that asks -> a person's answer, valid for one question and kept as long as they meant it to hold."""
+
+from __future__ import annotations
+
+import select
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from skillkit.core.decide import StandingApprovals
+from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError, ScriptRefusedError
+from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
+from skillkit.core.state import StateStore
+
+__all__ = ["Approving", "Cancellation", "require_approved"]
+
+LOOK_SECONDS = 0.02
+ONCE, IN_SESSION, NO = "yes_once", "yes_in_session", "no"
+
+
+class Cancellation:
+    """Several reasons to stop asking as one."""
+
+    def __init__(self, *reasons: Cancel | None, wakeup_fd: int | None = None) -> None:
+        self._reasons = [reason for reason in reasons if reason is not None]
+        self._wakeup_fd = wakeup_fd
+
+    def is_set(self) -> bool:
+        if any(reason.is_set() for reason in self._reasons):
+            return True
+        return self._wakeup_fd is not None and bool(select.select([self._wakeup_fd], [], [], 0)[0])
+
+
+class _Question:
+    """One that is being asked; others with the same id wait for its answer."""
+
+    def __init__(self) -> None:
+        self.is_over = threading.Event()
+        self.answer: OptionAnswer | None = None
+        self.unavailable: ApprovalUnavailableError | None = None
+
+
+class Approving:
+    """What one manager asks and remembers; what holds for a session is in the world's store."""
+
+    def __init__(self, store: StateStore) -> None:
+        self.standing = StandingApprovals(store)
+        self._lock = threading.Lock()
+        self._asked: dict[str, _Question] = {}
+        self._coverable: dict[threading.Event, tuple[str | None, str, str]] = {}
+        self._unnamed_session: dict[tuple[str, str], str] = {}
+
+    def covering(self, command: ScriptCommand) -> tuple[str, str] | None:
+        """The kind of approval under which this content may run, and the channel it came through."""
+        channel = self._unnamed_session.get((command.skill_name, command.digest))
+        if command.session_id is None and channel is not None:
+            return "session", channel
+        found = self.standing.covering(command.session_id, command.skill_name, command.digest)
+        return (found.kind, found.channel) if found else None
+
+    def answer_for(
+        self, prepared: PreparedRun, approver: Approver | None, cancel: Cancel | None = None
+    ) -> OptionAnswer | None:
+        """A person's answer; None when, while they were asked, another one came to cover this too."""
+        request = prepared.request
+        if approver is None or request is None:
+            raise unavailable(prepared)
+        with self._covered_meanwhile(prepared) as covered:
+            stop = Cancellation(covered, cancel)
+            try:
+                return self._joined(request, lambda: approver.ask(request, stop), stop)
+            except ApprovalUnavailableError:
+                if covered.is_set():
+                    return None
+                raise
+
+    def keep(self, command: ScriptCommand, answer: OptionAnswer) -> None:
+        """A word for the session is kept; open questions about the same content need no answer any more."""
+        if answer.option_id != IN_SESSION:
+            return
+        if command.session_id is None:
+            self._unnamed_session[command.skill_name, command.digest] = answer.channel
+        else:
+            self.standing.approve_in_session(
+                command.session_id,
+                skill=command.skill_name,
+                folder=command.base_directory,
+                digest=command.digest,
+                channel=answer.channel,
+            )
+        with self._lock:
+            for event, key in self._coverable.items():
+                if key == coverage(command):
+                    event.set()
+
+    @contextmanager
+    def _covered_meanwhile(self, prepared: PreparedRun) -> Iterator[threading.Event]:
+        event = threading.Event()
+        if prepared.is_coverable:
+            with self._lock:
+                self._coverable[event] = coverage(prepared.command)
+            if self.covering(prepared.command):
+                event.set()
+        try:
+            yield event
+        finally:
+            with self._lock:
+                self._coverable.pop(event, None)
+
+    def _joined(self, request: OptionRequest, ask: Callable[[], OptionAnswer], cancel: Cancel) -> OptionAnswer:
+        """Equal questions at one time are put once. A yes for one run is for one of them; a no is for all."""
+        while True:
+            with self._lock:
+                earlier = self._asked.get(request.id)
+                question = self._asked.setdefault(request.id, earlier or _Question())
+            if earlier is None:
+                return self._asked_once(request, question, ask, cancel)
+            while not question.is_over.wait(LOOK_SECONDS):
+                if cancel.is_set():
+                    raise ApprovalUnavailableError("Not approved: the call was cancelled.", reasons=["cancelled"])
+            if question.unavailable is not None:
+                raise ApprovalUnavailableError(str(question.unavailable), reasons=question.unavailable.reasons)
+            if question.answer is not None and question.answer.option_id != ONCE:
+                return question.answer
+
+    def _asked_once(
+        self, request: OptionRequest, question: _Question, ask: Callable[[], OptionAnswer], cancel: Cancel
+    ) -> OptionAnswer:
+        try:
+            answer = ask()
+            question.answer = answer if answer.request_id else replace(answer, request_id=request.id)
+        except ApprovalUnavailableError as error:
+            if not cancel.is_set():  # somebody else's cancellation is no reason for those who wait
+                question.unavailable = error
+            raise
+        else:
+            return question.answer
+        finally:
+            with self._lock:
+                del self._asked[request.id]
+            question.is_over.set()
+
+
+def coverage(command: ScriptCommand) -> tuple[str | None, str, str]:
+    return command.session_id, command.skill_name, command.digest
+
+
+def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None:
+    """ALLOW needs no answer, DENY has none; else a yes of a person to exactly this question."""
+    command = prepared.command
+    if prepared.decision is Decision.ALLOW:
+        return
+    if prepared.decision is Decision.DENY:
+        raise prepared.error or ScriptRefusedError("Refused.", reasons=prepared.reasons)
+    if answer is None:
+        raise unavailable(prepared)
+    if prepared.request is None or answer.request_id != prepared.request.id:
+        reason = "The answer belongs to another question"
+        raise ScriptRefusedError(
+            f"{reason}: skill, script or arguments are not those that were shown.", reasons=[reason]
+        )
+    if answer.option_id == NO:
+        reason = f"Declined by a person ({answer.channel})."
+        raise ApprovalDeclinedError(
+            f"{command.skill_name}: {command.script_name} may not run. {reason}", reasons=[reason]
+        )
+    if answer.option_id not in (ONCE, IN_SESSION):
+        reason = f"{answer.option_id!r} is no answer to this question"
+        raise ScriptRefusedError(f"{reason}. Answer with one of: {ONCE}, {IN_SESSION}, {NO}.", reasons=[reason])
+
+
+def unavailable(prepared: PreparedRun) -> ApprovalUnavailableError:
+    command = prepared.command
+    return ApprovalUnavailableError(
+        f"{command.skill_name}: {command.script_name} needs a person's approval, and nobody can be asked here. "
+        f"{' '.join(prepared.reasons)}",
+        reasons=prepared.reasons,
+    )

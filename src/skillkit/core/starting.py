@@ -1,0 +1,138 @@
+"""A command that may run -> its place, its last check and its process, and what was around it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from skillkit.core.digest import has_unchanged, manifest_of
+from skillkit.core.exceptions import (
+    ConfigurationError,
+    ContentChangedError,
+    ScriptNotFoundError,
+    ScriptPermissionError,
+)
+from skillkit.core.run import Confined, ProcessRequest, require_walls, run_confined, run_process
+from skillkit.core.runs import Isolation, Manifest, ProcessExit, ScriptCommand
+
+__all__ = [
+    "OnOutput",
+    "brief_output",
+    "isolation_of",
+    "moved_to",
+    "require_workspace",
+    "source_of",
+    "started_and_run",
+    "unchanged_manifest",
+]
+
+OnOutput = Callable[[str, bytes], None]
+SHIM_TIMEOUT_SECONDS = 10.0
+
+
+def require_workspace(workspace: Path | None) -> None:
+    """It was there when it was named; walls cannot be put around a folder that is gone."""
+    if workspace is not None and not workspace.is_dir():
+        raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
+
+
+def unchanged_manifest(command: ScriptCommand, *, is_fresh: bool = False) -> Manifest:
+    """The skill as it is now, which must be the skill that was decided about."""
+    known = command.manifest
+    if is_fresh and known and has_unchanged(command.base_directory, command.script_name, known):
+        return known
+    if not command.script_path.is_file():
+        raise ScriptNotFoundError(
+            f"{command.script_name!r} of {command.skill_name!r} is not there any more.",
+            skill_name=command.skill_name,
+            script_name=command.script_name,
+        )
+    manifest = manifest_of(command.base_directory)
+    if manifest.digest != command.digest:
+        reason = f"{command.skill_name!r} changed after it was decided that it may run"
+        raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
+    return manifest
+
+
+def started_and_run(
+    command: ScriptCommand,
+    confined: Confined,
+    cancel: threading.Event | None,
+    on_output: OnOutput | None,
+    wakeup_fd: int | None,
+) -> ProcessExit:
+    """What the system refuses to start is an error that says what was too much."""
+    raised: list[BaseException] = []
+
+    def listen(stream: str, data: bytes) -> None:
+        try:
+            on_output(stream, data)  # type: ignore[misc]  # only passed on where there is one
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    try:
+        ended = run_confined(
+            confined,
+            stdin=command.stdin,
+            timeout=command.timeout,
+            output_limit=command.output_limit,
+            cancel=cancel,
+            on_output=listen if on_output else None,
+            wakeup_fd=wakeup_fd,
+        )
+    except (OSError, ValueError) as error:
+        if error in raised:  # the caller's own: it passes through as it is
+            raise
+        raise ScriptPermissionError(
+            f"{command.script_name!r} of {command.skill_name!r} could not be started: "
+            f"{getattr(error, 'strerror', None) or error}. "
+            "Check its interpreter, the working directory, and the size of arguments and environment."
+        ) from error
+    require_walls(confined, command.argv, ended)
+    return ended
+
+
+def isolation_of(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:
+    """Walls kill by namespace or subreaper, unless somebody was seen to be left all the same."""
+    is_exact = isolation.tier != "none" and ended.kill != "incomplete"
+    kill = isolation.kill if is_exact else ended.kill
+    is_said = (isolation.kill, isolation.skill) == (kill, source)
+    return isolation if is_said else replace(isolation, kill=kill, skill=source)
+
+
+def source_of(decided: ScriptCommand, run: ScriptCommand, mounted: Path | None) -> str:
+    if mounted is not None:
+        return "mounted snapshot"
+    return "folder" if run is decided else "snapshot"
+
+
+def moved_to(command: ScriptCommand, folder: Path) -> ScriptCommand:
+    """The same command on a copy of the skill; what it is told about its place is told about the copy."""
+    base, script = str(command.base_directory), folder / command.script_name
+    before = len(command.argv) - len(command.script_arguments) - 1
+    return replace(
+        command,
+        base_directory=folder,
+        script_path=script,
+        argv=(*command.argv[:before], str(script), *command.script_arguments),
+        cwd=str(folder) if command.cwd == base else command.cwd,
+        environment={name: str(folder) if value == base else value for name, value in command.environment.items()},
+    )
+
+
+def brief_output(argv: Sequence[str], path: str) -> str:
+    """For asking a version manager where the real program is; runs the user's own program, never a skill's.
+
+    A shim looks for programs itself, so it gets the PATH without the folders of skill and workspace.
+    """
+    environment = {**os.environ, "PATH": path}
+    command = ProcessRequest(tuple(argv), "/", environment, b"", SHIM_TIMEOUT_SECONDS, 100_000)
+    try:
+        ended = run_process(command)
+    except OSError:
+        return ""
+    return ended.stdout.decode("utf-8", "replace") if ended.status == 0 else ""
