@@ -17,6 +17,7 @@ ESCAPES = re.compile(r"(?<!\\)(?:\\x[0-9a-fA-F]{2}|\\u00[0-9a-fA-F]{2}){24,}")
 PICTURE = re.compile(r"(?:data:(?:image|font|audio|video)/[\w.+-]{1,40}|application/(?:x-)?font[\w-]{0,20});base64,\Z")
 BEFORE_BLOB = 100  # characters
 LONG_LINE = 5_000
+FEW_CHARACTERS = 12
 PREVIEW_BYTES = 300
 
 
@@ -36,7 +37,8 @@ def encoded_findings(text: str) -> Iterator[Finding]:
 
 def is_plain_run(blob: str) -> bool:
     """A ruler, a path or a row of one letter: nothing is encoded in few different characters."""
-    return len(set(blob[:400])) < 12 or (blob.count("/") > len(blob) // 20 and blob.count("/") > blob.count("+") + 40)
+    slashes = blob.count("/")
+    return len(set(blob[:400])) < FEW_CHARACTERS or slashes > max(len(blob) // 20, blob.count("+") + 40)
 
 
 def decoded_preview(text: str) -> str:

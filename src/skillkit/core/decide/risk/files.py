@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from skillkit.core.detect.languages import DATA_EXTENSIONS, language_of
 from skillkit.core.runs import Manifest
 
-__all__ = ["SkillFile", "files_to_read", "head_of", "link_targets", "opened"]
+__all__ = ["Reading", "SkillFile", "files_to_read", "head_of", "link_targets", "opened"]
 
 FILES = 200
 FILE_BYTES = 256_000
@@ -43,29 +44,29 @@ class SkillFile:
     """What kind of program the bytes are, where they are no text."""
 
 
-@dataclass(slots=True)
-class Budget:
-    files: int = FILES
-    bytes: int = ALL_BYTES
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read, and how many files were not because there are too many."""
+
+    files: tuple[SkillFile, ...]
+    left_out: int
 
 
-def files_to_read(folder: Path, manifest: Manifest, scripts: Sequence[str]) -> Iterator[SkillFile | int]:
-    """The scripts that would run, then by path; at the end the number of those that were not read, if any."""
+def files_to_read(folder: Path, manifest: Manifest, scripts: Sequence[str]) -> Reading:
+    """The scripts that would run, then code, then the rest by path, until enough was read."""
     known = dict(manifest.entries)
-    first = [path for path in dict.fromkeys(scripts) if known.get(path, "").startswith("sha256 ")]
+    first = [path for path in scripts if known.get(path, "").startswith("sha256 ")]
     rest = [path for path, content in manifest.entries if content.startswith("sha256 ") and is_worth_reading(path)]
-    ordered = dict.fromkeys((*first, *sorted(rest, key=lambda path: (not is_code_name(path), path))))
-    budget = Budget()
-    left_out = 0
-    for path in ordered:
-        if budget.files <= 0 or budget.bytes <= 0:
-            left_out += 1
-            continue
-        file = read(folder, path, budget)
-        if file is not None:
-            yield file
-    if left_out:
-        yield left_out
+    paths = list(dict.fromkeys((*first, *sorted(rest, key=lambda path: (not is_code_name(path), path)))))
+    files: list[SkillFile] = []
+    left = ALL_BYTES
+    for number, path in enumerate(paths):
+        if number == FILES or left <= 0:
+            return Reading(tuple(files), len(paths) - number)
+        file = read(folder, path, min(FILE_BYTES, left))
+        left -= min(file.size, FILE_BYTES) if file else 0
+        files += [file] if file else []
+    return Reading(tuple(files), 0)
 
 
 def is_worth_reading(path: str) -> bool:
@@ -78,14 +79,12 @@ def is_code_name(path: str) -> bool:
     return language_of(suffix_of(path), "") is not None
 
 
-def read(folder: Path, path: str, budget: Budget) -> SkillFile | None:
+def read(folder: Path, path: str, limit: int) -> SkillFile | None:
     """None for what is neither code nor instructions, or is not there any more."""
-    budget.files -= 1
     try:
-        content, size = head_of(folder / path, min(FILE_BYTES, max(budget.bytes, 1)))
+        content, size = head_of(folder / path, limit)
     except (OSError, ValueError):
         return None
-    budget.bytes -= len(content)
     binary = program_kind(path, content)
     if binary or b"\0" in content[:8192]:
         return SkillFile(path, "", size=size, binary=binary) if binary or is_code_name(path) else None
@@ -123,8 +122,6 @@ def head_of(path: Path, limit: int) -> tuple[bytes, int]:
 
 
 def opened(path: Path) -> int:
-    import stat
-
     descriptor = os.open(path, OPEN_FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -18,6 +18,7 @@ __all__ = [
     "flags_of_skill",
     "numbered",
     "shown",
+    "shown_path",
 ]
 
 KINDS = ("obfuscation", "hidden_text", "credentials", "outside_write", "delete", "network", "process")
@@ -81,10 +82,20 @@ def flags_of_file(path: str, findings: Iterable[Finding]) -> list[Counted]:
     counted = []
     for found in by_kind.values():
         distinct = list({each.message: each for each in reversed(found)}.values())[::-1][:PER_FILE]
-        flags = [RiskFlag(each.kind, each.message, path, each.line) for each in distinct]
+        flags = [RiskFlag(each.kind, _ended(each.message), shown_path(path), each.line) for each in distinct]
         counted += [Counted(flag) for flag in flags[:-1]]
         counted.append(Counted(flags[-1], len(found) - len(flags)))
     return sorted(counted, key=lambda each: (each.flag.line, KINDS.index(each.flag.kind), each.flag.message))
+
+
+def _ended(message: str) -> str:
+    """What was cut ends the sentence itself."""
+    return message.replace("....", "...")
+
+
+def shown_path(path: str) -> str:
+    """A name that is no text is written so that it can be kept and shown."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def flags_of_skill(files: Iterable[list[Counted]]) -> tuple[RiskFlag, ...]:

@@ -21,15 +21,15 @@ from skillkit.core.decide.risk.findings import (
 from skillkit.core.decide.risk.hidden import hidden_findings
 from skillkit.core.decide.risk.markdown import markdown_findings
 from skillkit.core.decide.risk.patterns import LANGUAGES, pattern_seen
-from skillkit.core.decide.risk.python import python_seen
+from skillkit.core.decide.risk.python import UNREADABLE, python_seen
 from skillkit.core.decide.risk.shell import shell_seen
 from skillkit.core.questions import RiskFlag
 from skillkit.core.runs import Manifest
 
 __all__ = ["risk_flags"]
 
-PARSED_BYTES = 128_000  # of Python in one file; parsing takes a microsecond for each
-PARSED_IN_ALL = 512_000
+PARSED_BYTES = 128_000  # of one file, where reading takes more than a look; some microseconds for each
+PARSED_IN_ALL = 384_000
 SNIPPETS = 200  # in one file
 DEPTH = 3
 AT_INSTALL = re.compile(r"\"((?:pre|post)?install|prepare)\"\s{0,9}:\s{0,9}\"([^\"\n]{1,200})")
@@ -37,23 +37,24 @@ AT_INSTALL = re.compile(r"\"((?:pre|post)?install|prepare)\"\s{0,9}:\s{0,9}\"([^
 
 def risk_flags(folder: Path, manifest: Manifest, scripts: Sequence[str]) -> tuple[RiskFlag, ...]:
     """In the order of reading: the scripts that would run, then by path and line; never raises for what it reads."""
-    files: list[list[Counted]] = []
-    parsed = 0
-    for file in files_to_read(folder, manifest, scripts):
-        if isinstance(file, int):
-            message = f"{file:,} more files of the skill were not read: there are too many."
-            files.append([Counted(RiskFlag("obfuscation", message, "", 0))])
-            continue
-        may_parse = len(file.text) <= PARSED_BYTES and parsed < PARSED_IN_ALL
-        parsed += len(file.text) if file.language == "python" else 0
-        files.append(flags_of_file(file.path, _findings(file, may_parse=may_parse)))
+    by_path: dict[str, list[Counted]] = {}
+    left = PARSED_IN_ALL
+    reading = files_to_read(folder, manifest, scripts)
+    for file in reading.files:
+        by_path[file.path] = flags_of_file(file.path, _findings(file, min(left, PARSED_BYTES)))
+        left -= min(left, len(file.text)) if file.language in ("python", "shell") else 0
     for path, target in link_targets(manifest):
-        message = f"Is a link that leads out of the skill, to {shown(target)}."
-        files.append([Counted(RiskFlag("outside_write", message, path, 0))])
-    return flags_of_skill(files)
+        by_path[path] = flags_of_file(
+            path, [Finding("outside_write", f"Leads out of the skill, to {shown(target)}.", 0)]
+        )
+    first = [by_path.pop(script) for script in scripts if script in by_path]
+    unread = [Finding("obfuscation", f"{reading.left_out:,} more files were not read: there are too many.", 0)]
+    last = flags_of_file("", unread if reading.left_out else [])
+    # What says that something was not read must not be crowded out by what was.
+    return flags_of_skill([last, *first, *(by_path[path] for path in sorted(by_path))])
 
 
-def _findings(file: SkillFile, *, may_parse: bool) -> Iterator[Finding]:
+def _findings(file: SkillFile, limit: int) -> Iterator[Finding]:
     if file.binary:
         yield Finding("obfuscation", f"Is {file.binary}, which cannot be read here.", 0)
         return
@@ -68,12 +69,13 @@ def _findings(file: SkillFile, *, may_parse: bool) -> Iterator[Finding]:
         for number, match in numbered(AT_INSTALL, file.text):
             yield Finding("process", f"Runs a command when npm installs it: {shown(match[2])}.", number)
     elif is_code:
-        if file.is_cut:
-            message = f"Has {file.size:,} bytes; only the first {len(file.text):,} characters were read."
-            yield Finding("obfuscation", message, 0)
         yield from encoded_findings(file.text)
-        language = file.language if may_parse or file.language != "python" else "unparsed python"
-        yield from _of_code(Snippet(language, file.text, 1))
+        text = file.text[:limit] if file.language == "shell" else file.text
+        if file.is_cut or len(text) < len(file.text):
+            message = f"Has {file.size:,} bytes; only the first {len(text):,} characters were read."
+            yield Finding("obfuscation", message, 0)
+        language = "unparsed python" if file.language == "python" and len(text) > limit else file.language
+        yield from _of_code(Snippet(language, text, 1))
 
 
 def _of_code(whole: Snippet) -> Iterator[Finding]:
@@ -85,7 +87,9 @@ def _of_code(whole: Snippet) -> Iterator[Finding]:
         snippet, depth = pending.pop(0)
         for seen in reader_for(snippet.language)(snippet.text, snippet.line):
             if isinstance(seen, Finding):
-                yield seen
+                # A command fills in the gaps of a program inside it: that it cannot be parsed says nothing.
+                if depth == 0 or seen.message != UNREADABLE:
+                    yield seen
             elif depth < DEPTH:
                 pending.append((seen, depth + 1))
 

@@ -28,8 +28,9 @@ TWIN = re.compile(
 )
 FOLDED = re.compile("[\uff21-\uff5a\U0001d400-\U0001d7ff]")
 ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget) (?:all|any|previous|prior|the|your)\b|\bdo not (?:tell|mention|reveal|show|inform)\b"
-    r"|\bdon't (?:tell|mention|reveal|show)\b|\bwithout (?:telling|asking|informing)\b|\bsecretly\b|\bsilently\b"
+    r"\b(?:ignore|disregard|forget) (?:all|any|previous|prior|the|your)\b"
+    r"|\bdo not (?:tell|mention|reveal|show|inform)\b|\bdon't (?:tell|mention|reveal|show)\b"
+    r"|\bwithout (?:telling|asking|informing)\b|\bsecretly\b|\bsilently\b"
     r"|\b(?:curl|wget) |\bbase64\b|\bsystem prompt\b",
     re.IGNORECASE,
 )

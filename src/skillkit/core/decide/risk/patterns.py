@@ -29,6 +29,8 @@ BLOCKS = {
     "powershell": (re.compile(r"\s{0,40}<#"), re.compile(r"#>")),
 }
 QUOTES = re.compile(r"[\"'`]")
+# A whole argument, not the end of one that is put together, and nothing that only looks like a path.
+PATH = re.compile(r"""[(,\s][\"'`](?!/[/*])([^\s\"'`*<>|\n]{2,300})[\"'`]""")
 LITERAL = re.compile(r"""["'`]([^"'`\n]{1,600})["'`]""")
 
 
@@ -59,13 +61,13 @@ def pattern_seen(text: str, language: str, line: int = 1) -> Iterator[Seen]:
 def _of_match(row: Row, match: re.Match[str], code: str, line: int) -> Iterator[Seen]:
     end = code.find("\n", match.end(), match.end() + LINE_LIMIT)
     rest = code[match.start() : end if end >= 0 else match.end() + LINE_LIMIT]
-    name = shown(match[row.group] or match[0])
+    name = shown((match[row.group] or match[0]).rstrip("( \t"))
     if row.test == "secret":
         if is_secret_name(name):
             yield secret_variable(name, line)
         return
     if row.test == "outside":
-        place = next((found for found in map(outside_place, LITERAL.findall(rest)) if found), "")
+        place = next((found for found in map(outside_place, PATH.findall(rest)) if found), "")
         if place:
             yield Finding(row.kind, f"Writes outside its folder: {place}.", line)
         return

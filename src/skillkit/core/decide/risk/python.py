@@ -20,7 +20,7 @@ from skillkit.core.decide.risk.sensitive import (
     sensitive_findings,
 )
 
-__all__ = ["python_seen"]
+__all__ = ["UNREADABLE", "python_seen"]
 
 TALKING_MODULES = frozenset(
     "requests httpx aiohttp urllib3 urllib.request http.client http.server socketserver smtplib ftplib poplib imaplib "
@@ -28,7 +28,13 @@ TALKING_MODULES = frozenset(
     "slack_sdk tweepy telegram discord pymongo redis psycopg2 mysql.connector huggingface_hub playwright selenium "
     "webbrowser gdown yt_dlp".split()
 )
-HARMLESS_PARTS = ("requests.exceptions", "requests.structures", "httpx.HTTPError", "urllib3.util", "urllib3.disable_warnings")
+HARMLESS_PARTS = (
+    "requests.exceptions",
+    "requests.structures",
+    "httpx.HTTPError",
+    "urllib3.util",
+    "urllib3.disable_warnings",
+)
 TALKING = frozenset(
     "socket.socket socket.create_connection socket.create_server socket.getaddrinfo socket.gethostbyname "
     "asyncio.open_connection asyncio.start_server urllib.urlopen urllib2.urlopen ssl.get_server_certificate "
@@ -39,7 +45,9 @@ STARTING = re.compile(
     r"|os\.(?:system|popen\d?|startfile|fork|forkpty|posix_spawnp?|exec[lv]p?e?|spawn[lv]p?e?)|pty\.spawn|commands\.getoutput"
     r"|asyncio\.create_subprocess_(?:exec|shell)|ctypes\.(?:CDLL|PyDLL|WinDLL|cdll\.LoadLibrary|windll\.\w{1,40}))\Z"
 )
-DELETING = frozenset("shutil.rmtree os.remove os.unlink os.rmdir os.removedirs os.truncate send2trash.send2trash".split())
+DELETING = frozenset(
+    "shutil.rmtree os.remove os.unlink os.rmdir os.removedirs os.truncate send2trash.send2trash".split()
+)
 DELETING_METHODS = ("unlink", "rmdir")
 EVALUATING = ("eval", "exec", "compile", "execfile")
 LOADING = frozenset("marshal.loads marshal.load types.CodeType types.FunctionType code.InteractiveInterpreter".split())
@@ -57,6 +65,7 @@ WRITING = {  # the place among the arguments that is written to
     **dict.fromkeys("shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move".split(), 1),
 }
 STORES = frozenset("keyring.get_password keyring.get_credential browser_cookie3.load browser_cookie3.chrome".split())
+UNREADABLE = "Cannot be read as Python, so what it does was only guessed."
 SHORTEST_SECRET = 24  # characters of an encoded text worth a look
 LONGEST_COMMAND = 4_000
 
@@ -86,7 +95,7 @@ def python_seen(text: str, line: int = 1) -> Iterator[Seen]:
         nodes = list(ast.walk(parsed(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         at = getattr(error, "lineno", None) or 1
-        yield Finding("obfuscation", "Cannot be read as Python, so what it does was only guessed.", line + at - 1)
+        yield Finding("obfuscation", UNREADABLE, line + at - 1)
         yield Snippet("unparsed python", text, line)
         return
     names = names_of(nodes)
@@ -160,7 +169,9 @@ def _network(call: Call) -> Iterator[Seen]:
     module = module_of(call.function)
     is_talking = module and not call.function.startswith(HARMLESS_PARTS)
     if is_talking or call.function in TALKING:
-        host = next((found for found in (host_in(call.text(n) or "") for n in range(min(4, len(call.arguments)))) if found), "")
+        host = next(
+            (found for found in (host_in(call.text(n) or "") for n in range(min(4, len(call.arguments)))) if found), ""
+        )
         where = f": {host}" if host else ""
         yield Finding("network", f"Talks to the network with {shown(call.function)}{where}.", call.line)
 
@@ -188,7 +199,9 @@ def _process(call: Call) -> Iterator[Seen]:
     if not STARTING.match(call.function):
         return
     command = _command_text(call)
-    yield Finding("process", f"Starts programs with {shown(call.function)}{f': {shown(command)}' if command else ''}.", call.line)
+    yield Finding(
+        "process", f"Starts programs with {shown(call.function)}{f': {shown(command)}' if command else ''}.", call.line
+    )
     if command:
         yield Snippet("shell", command[:LONGEST_COMMAND], call.line)
 
@@ -253,7 +266,11 @@ def _built_names(call: Call) -> Iterator[Seen]:
         return
     function, arguments = call.names.dotted(call.node.func), call.node.args
     is_getattr = function == "getattr" and len(arguments) > 1
-    if is_getattr and call.names.dotted(arguments[0]) in SENSITIVE_MODULES and not isinstance(arguments[1], ast.Constant):
+    if (
+        is_getattr
+        and call.names.dotted(arguments[0]) in SENSITIVE_MODULES
+        and not isinstance(arguments[1], ast.Constant)
+    ):
         holder, name = call.names.dotted(arguments[0]), call.text(1)
         what = f": {shown(name)}" if name else ""
         yield Finding("obfuscation", f"Takes a part of {holder} whose name is put together{what}.", call.line)

@@ -11,9 +11,10 @@ __all__ = ["Names", "names_of"]
 DEPTH = 40
 TEXT_LIMIT = 4_000  # characters of one text that is put together
 TEXT_BUDGET = 1_000_000  # characters of all of them
-BUILTINS = frozenset(
-    "eval exec compile execfile __import__ getattr open vars globals locals print str repr chr bytes __builtins__".split()
-)
+BUILTINS = {
+    *"eval exec compile execfile __import__ __builtins__ getattr open".split(),
+    *"vars globals locals print str repr chr bytes".split(),
+}
 IMPORTERS = ("__import__", "importlib.import_module", "importlib.__import__")
 NAMESPACES = ("globals", "locals", "vars")
 HOME = ("pathlib.Path.home", "os.path.expanduser")
@@ -68,7 +69,8 @@ class Names:
                 return self._looked_up(self.dotted(value, depth + 1), self.text(key))
             case ast.Call(func=function, args=arguments):
                 return self._called(self.dotted(function, depth + 1), arguments, depth)
-        return ""
+            case _:
+                return ""
 
     def _called(self, function: str, arguments: list[ast.expr], depth: int) -> str:
         if function in IMPORTERS and arguments:
@@ -102,7 +104,8 @@ class Names:
                 return reversed_text and reversed_text[::-1]
             case ast.Call():
                 return self._computed(node, depth)
-        return None
+            case _:
+                return None
 
     def _put_together(self, left: ast.expr, operator: ast.operator, right: ast.expr, depth: int) -> str | None:
         first, second = self.text(left, depth + 1), self.text(right, depth + 1)
@@ -132,10 +135,8 @@ class Names:
         return self._of_method(call, depth)
 
     def _of_method(self, call: ast.Call, depth: int) -> str | None:
-        if not isinstance(call.func, ast.Attribute):
-            return None
-        own = self.text(call.func.value, depth + 1)
-        if own is None:
+        own = self.text(call.func.value, depth + 1) if isinstance(call.func, ast.Attribute) else None
+        if own is None or not isinstance(call.func, ast.Attribute):
             return None
         match call.func.attr, call.args:
             case "join", [ast.List(elts=parts) | ast.Tuple(elts=parts)]:
@@ -143,11 +144,12 @@ class Names:
                 return None if None in pieces else within_limit(own.join(filter(None, pieces)))
             case "replace", [old, ast.Constant(value="")]:
                 return own.replace(self.text(old, depth + 1) or "\0", "")
-            case ("expanduser" | "resolve" | "absolute" | "strip" | "lower" | "encode" | "decode" | "format"), _:
+            case (("expanduser" | "resolve" | "absolute" | "strip" | "lower" | "encode" | "decode" | "format"), _):
                 return own
             case "joinpath", arguments:
                 return within_limit("/".join((own, *(self.text(each, depth + 1) or "{}" for each in arguments))))
-        return None
+            case _:
+                return None
 
 
 def constant_text(node: ast.Constant) -> str | None:
@@ -200,12 +202,15 @@ def _note_import(names: Names, node: ast.AST) -> None:
 
 def _assigned(node: ast.AST) -> list[tuple[str, ast.expr]]:
     match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.NamedExpr(target=ast.Name(id=name), value=value):
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.NamedExpr(target=ast.Name(id=name), value=value)
+        ):
             return [(name, value)]
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
             pairs = zip(targets, values, strict=False)
             return [(target.id, value) for target, value in pairs if isinstance(target, ast.Name)]
-    return []
+        case _:
+            return []
 
 
 def _note_assignment(names: Names, name: str, value: ast.expr) -> None:
@@ -215,5 +220,9 @@ def _note_assignment(names: Names, name: str, value: ast.expr) -> None:
     else:
         names.texts[name] = text
     meaning = names.dotted(value)
-    if ("." in meaning and "?" not in meaning) or meaning in ("eval", "exec", "compile", *IMPORTERS) or meaning in names.meanings.values():
+    if (
+        ("." in meaning and "?" not in meaning)
+        or meaning in ("eval", "exec", "compile", *IMPORTERS)
+        or meaning in names.meanings.values()
+    ):
         names.meanings.setdefault(name, meaning)

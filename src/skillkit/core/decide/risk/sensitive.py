@@ -11,11 +11,11 @@ __all__ = ["host_in", "is_secret_name", "outside_place", "secret_variable", "sen
 
 # Each starts with a fixed letter or sign, so that no text takes more than one look at each of its characters.
 CREDENTIALS = re.compile(
-    r"(?<![\w.])\.(?:ssh\b(?!/known_hosts|/config\b)(?:/[\w.*-]{1,40})?|aws/(?:credentials|config)\b|gnupg\b|netrc\b|git-credentials\b"
+    r"(?<![\w.)\]?])\.(?:ssh\b(?!/known_hosts|/config\b)(?:/[\w.*-]{1,40})?|aws/(?:credentials|config)\b|gnupg\b|netrc\b|git-credentials\b"
     r"|pypirc\b|kube/config\b|docker/config\.json|password-store\b|config/(?:gcloud|gh/hosts)\b"
     r"|local/share/keyrings|cargo/credentials|bash_history\b|zsh_history\b|config/(?:google-chrome|chromium)\b"
     r"|mozilla/firefox|vault-token\b)"
-    r"|\bid_(?:rsa|ed25519|ecdsa|dsa)\b(?!\.pub)|/etc/(?:shadow|sudoers|passwd)\b|\bcookies\.sqlite\b|\bkey[34]\.db\b"
+    r"|\bid_(?:rsa|ed25519|ecdsa|dsa)\b(?!\.pub)|/etc/(?:shadow|sudoers)\b|\bcookies\.sqlite\b|\bkey[34]\.db\b"
     r"|\blogins\.json\b|\bLogin Data\b|\bwallet\.dat\b|\blogin\.keychain|\bLibrary/Keychains\b|\b169\.254\.169\.254\b"
     r"|\bmetadata\.google\.internal\b|/proc/(?:self|\d{1,9})/environ\b",
 )
@@ -73,9 +73,9 @@ def secret_variable(name: str, line: int) -> Finding:
 
 def outside_place(path: str) -> str:
     """The place, as it is shown, when a path leads out of the folder a script works in; else empty."""
-    start = path[:PATH_LIMIT].replace("\\", "/")
-    leads_up = start.startswith("../") or start == ".." or "/../" in start
+    start = path[:PATH_LIMIT]
+    leads_up = start.startswith(("../", "..\\")) or start == ".." or "/../" in start
     is_home = start.startswith(("~", "$HOME", "${HOME}", "%USERPROFILE%", "$env:USERPROFILE"))
-    is_drive = start[1:3] == ":/" and start[:1].isalpha()
+    is_drive = start[1:3] in (":/", ":\\") and start[:1].isalpha()
     is_absolute = start.startswith("/") and not any(start == each or start.startswith(f"{each}/") for each in HARMLESS)
     return shown(path) if leads_up or is_home or is_drive or is_absolute else ""

@@ -14,7 +14,7 @@ from skillkit.core.decide.risk.sensitive import (
     secret_variable,
     sensitive_findings,
 )
-from skillkit.core.decide.risk.shell_commands import Command, commands_in
+from skillkit.core.decide.risk.shell_commands import SUBSTITUTED, Command, commands_in
 
 __all__ = ["shell_seen"]
 
@@ -41,9 +41,9 @@ MAKERS = frozenset("tee touch mkdir chmod chown".split())
 SECRET_TOOLS = frozenset("secret-tool security pass keyring".split())
 ENDERS = frozenset("kill killall pkill".split())
 CODE_OPTIONS = {
-    **{name: ("shell", "-c") for name in SHELLS},
-    **{name: ("python", "-c") for name in ("python", "python3")},
-    **{name: ("javascript", "-e") for name in ("node", "bun")},
+    **dict.fromkeys(SHELLS, ("shell", "-c")),
+    **dict.fromkeys(("python", "python3"), ("python", "-c")),
+    **dict.fromkeys(("node", "bun"), ("javascript", "-e")),
     "ruby": ("ruby", "-e"),
     "perl": ("perl", "-e"),
     "osascript": ("shell", "-e"),
@@ -54,6 +54,10 @@ ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}\+?=")
 SUBSTITUTION = re.compile(r"\$\(|`|<\(")
 DOWNLOAD = re.compile(r"(?:\$\(|`|<\()\s{0,20}(?:sudo )?(curl|wget|aria2c|lynx)\b")
 SHOWN_COMMAND = 80
+KNOWN = frozenset().union(
+    *(SHELLS, TALKERS, FETCHERS, DELETERS, LATER, DECODERS, MOVERS, MAKERS, SECRET_TOOLS, ENDERS, CODE_OPTIONS),
+    "find dd env printenv export gh su eval source . trap watch".split(),
+)
 
 
 def shell_seen(text: str, line: int = 1) -> Iterator[Seen]:
@@ -61,8 +65,9 @@ def shell_seen(text: str, line: int = 1) -> Iterator[Seen]:
     for command in commands_in(text, line):
         words = program_words(command.words)
         yield from _of_texts(command, words, own)
-        if words:
-            program = os.path.basename(words[0])
+        program = os.path.basename(words[0]) if words else ""
+        is_started_otherwise = len(words) < len(command.words)
+        if program in KNOWN or command.writes or is_started_otherwise or program.startswith("mkfs."):
             for look in LOOKS:
                 yield from look(program, words[1:], command)
 
@@ -74,9 +79,9 @@ def program_words(words: Sequence[str]) -> list[str]:
         word = words[at]
         is_option = at > 0 and os.path.basename(words[at - 1]) in WRAPPERS and word.startswith("-")
         is_number = at > 0 and word[:1].isdigit()
-        if not (word in LEADING or ASSIGNMENT.match(word) or is_option or is_number):
-            if os.path.basename(word) not in WRAPPERS or at == len(words) - 1:
-                break
+        is_wrapper = os.path.basename(word) in WRAPPERS and at < len(words) - 1
+        if not (word in LEADING or ASSIGNMENT.match(word) or is_option or is_number or is_wrapper):
+            break
         at += 1
     return list(words[at:])
 
@@ -84,16 +89,18 @@ def program_words(words: Sequence[str]) -> list[str]:
 def _of_texts(command: Command, words: Sequence[str], own: set[str]) -> Iterator[Seen]:
     """What any word may name, whatever the program is; what is only printed is passed over."""
     is_printed = bool(words) and words[0] in ("echo", "printf") and not command.writes
-    for word in (*command.words, *command.writes):
+    for word in (*command.words, *command.writes, *command.reads):
         if not is_printed:
             yield from sensitive_findings(word, command.line)
         for match in VARIABLE.finditer(word):
             if is_secret_name(match[1]) and match[1] not in own:
                 yield secret_variable(match[1], command.line)
+        if word.startswith(("/dev/tcp/", "/dev/udp/")):
+            yield Finding("network", f"Opens a connection through {shown(word)}.", command.line)
         if "${IFS}" in word or "$IFS$" in word:
             yield Finding("obfuscation", "Writes ${IFS} in place of spaces, which hides a command.", command.line)
         parts = SUBSTITUTION.split(word, maxsplit=4)[1:]
-        yield from (Snippet("shell", part, command.line) for part in parts if part != "...)")
+        yield from (Snippet("shell", part, command.line) for part in parts)
 
 
 def _network(program: str, words: Sequence[str], command: Command) -> Iterator[Seen]:
@@ -103,13 +110,15 @@ def _network(program: str, words: Sequence[str], command: Command) -> Iterator[S
         yield Finding("network", f"Talks to the network with {program}{f': {host}' if host else ''}.", command.line)
     elif orders is not None and (not orders or any(word in orders for word in words[:3])):
         yield Finding("network", f"Fetches from the network: {_shown(program, words)}.", command.line)
-    if any(word.startswith(("/dev/tcp/", "/dev/udp/")) for word in (*words, *command.writes)):
-        yield Finding("network", "Opens a connection through /dev/tcp.", command.line)
 
 
 def _delete(program: str, words: Sequence[str], command: Command) -> Iterator[Seen]:
     finds = program == "find" and ("-delete" in words or any(os.path.basename(word) in DELETERS for word in words))
-    discards = program == "git" and words[:1] in (["clean"], ["reset"]) and any(w in ("-f", "-fd", "-fdx", "--hard") for w in words)
+    discards = (
+        program == "git"
+        and words[:1] in (["clean"], ["reset"])
+        and any(w in ("-f", "-fd", "-fdx", "--hard") for w in words)
+    )
     overwrites = program == "dd" and any(word.startswith("of=/dev/") for word in words)
     if program in DELETERS or program.startswith("mkfs.") or finds or discards or overwrites:
         yield Finding("delete", f"Deletes: {_shown(program, words)}.", command.line)
@@ -149,7 +158,7 @@ def _foreign_code(program: str, words: Sequence[str], command: Command) -> Itera
         download = next((found for found in map(DOWNLOAD.search, words) if found), None)
         if download:
             yield Finding("obfuscation", f"Runs what it downloads with {download[1]}.", command.line)
-    if program == "eval" and words and any("$" in word or "`" in word for word in words):
+    if program == "eval" and any("$" in word or "`" in word or SUBSTITUTED in word for word in words):
         yield Finding("obfuscation", f"Runs text as a command: {_shown('eval', words)}.", command.line)
     if is_runner(program) or program in CODE_OPTIONS:
         yield from _piped_code(program, words, command)
@@ -180,7 +189,9 @@ def _inner_code(program: str, words: Sequence[str], command: Command) -> Iterato
     if language:
         # `-c` may stand among others, as in `bash -lc`.
         at = next((n for n, word in enumerate(words) if word[:1] == "-" and word[-1:] == option[-1]), None)
-        yield from (Snippet(language, word, command.line) for word in (words[at + 1 : at + 2] if at is not None else ()))
+        yield from (
+            Snippet(language, word, command.line) for word in (words[at + 1 : at + 2] if at is not None else ())
+        )
         yield from (Snippet(language, text, line) for line, text in command.documents)
     elif program in ("eval", "trap", "ssh", "watch", "su"):
         yield from (Snippet("shell", word, command.line) for word in words[:4] if " " in word or program == "eval")

@@ -7,10 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["Command", "commands_in"]
+__all__ = ["SUBSTITUTED", "Command", "commands_in"]
 
 DOCUMENTS = 100  # each is searched for its end
 DOCUMENTS_A_LINE = 4
+WORD_LIMIT = 4_000  # characters
+SUBSTITUTED = "{}"
+"""Stands in a word for the output of a command."""
 
 # Every alternative ends at what it finds or at the end of the text: nothing is looked at twice.
 TOKEN = re.compile(
@@ -43,6 +46,7 @@ class Command:
     line: int
     words: list[str] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
     documents: list[tuple[int, str]] = field(default_factory=list)
     """Texts fed to it by `<<`, each with its first line."""
     piped_from: Command | None = None
@@ -53,11 +57,13 @@ class Command:
     def end_word(self) -> None:
         if self.word is None:
             return
-        if ">" in self.redirect:
-            self.writes.append(self.word)
-        elif not self.redirect:
-            self.words.append(self.word)
+        place = self.words if not self.redirect else self.writes if ">" in self.redirect else self.reads
+        place.append(self.word)
         self.word, self.redirect = None, ""
+
+    def add(self, text: str) -> None:
+        word = self.word or ""
+        self.word = word + text if len(word) < WORD_LIMIT else word
 
 
 @dataclass(slots=True)
@@ -75,7 +81,7 @@ class Reader:
     def finished(self, following: Command) -> Iterator[Command]:
         self.command.end_word()
         done, self.command = self.command, following
-        if done.words or done.writes:
+        if done.words or done.writes or done.reads:
             yield done
 
 
@@ -120,7 +126,7 @@ def _add(reader: Reader, match: re.Match[str]) -> Iterator[Command]:
     if text in ("{", "}") and command.word is None:
         yield from reader.finished(Command(reader.line))
         return
-    command.word = (command.word or "") + (text[1:] if text.startswith("\\") else text)
+    command.add(text.removeprefix("\\"))
 
 
 def _add_quoted(reader: Reader, match: re.Match[str]) -> Iterator[Command]:
@@ -131,7 +137,7 @@ def _add_quoted(reader: Reader, match: re.Match[str]) -> Iterator[Command]:
         inner = unescaped(inner)
     elif match.lastgroup == "double":
         inner = inner.replace('\\"', '"')
-    reader.command.word = (reader.command.word or "") + inner
+    reader.command.add(inner)
 
 
 def unescaped(text: str) -> str:
@@ -171,7 +177,7 @@ def _close(reader: Reader, match: re.Match[str]) -> Iterator[Command]:
     opened, outer = reader.outer.pop()
     yield from reader.finished(outer)
     if opened != "(":
-        outer.word = (outer.word or "") + "$(...)"
+        outer.add(SUBSTITUTED)
 
 
 def _tick(reader: Reader, match: re.Match[str]) -> Iterator[Command]:
