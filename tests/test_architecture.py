@@ -34,6 +34,7 @@ def lint(project: Path) -> subprocess.CompletedProcess[str]:
         pytest.param("core/values.py", "from skillkit.core import manager", "Arrows inside the core", id="upward"),
         pytest.param("core/detect/languages.py", "import skillkit.core.frontmatter", "Arrows inside", id="sideways"),
         pytest.param("core/paths.py", "def f():\n    import skillkit.cli.main", "between the rooms", id="hidden"),
+        pytest.param("core/decide/rules.py", "import skillkit.core.decide.risk", "no rule decides", id="risk"),
         pytest.param("core/paths.py", "import subprocess", "starts processes", id="process"),
         pytest.param("core/find/roots.py", "def f():\n    import skillkit.core.find.walk", "cycles", id="cycle"),
     ],

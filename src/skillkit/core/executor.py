@@ -127,6 +127,8 @@ class Flow:
                 skill=str(command.base_directory),
                 workspace=command.workspace,
                 granted=granted if self.policy.grant_argument_paths else (),
+                timeout=command.timeout,
+                is_root=os.name == "posix" and os.geteuid() == 0,
             ),
         )
 

@@ -8,10 +8,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillkit.core.starting import brief_output
 from skillkit.core.policy import INTERPRETERS
 from skillkit.core.resolve import found_program, search_path
 from skillkit.core.run import Walls, machine_tiers
+from skillkit.core.starting import brief_output
 
 __all__ = ["InterpreterHealth", "TierHealth", "interpreters", "state_problem", "tiers"]
 

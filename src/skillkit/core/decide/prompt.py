@@ -1,0 +1,143 @@
+"""Commands and the skill they belong to -> everything a person is shown before answering."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NoReturn
+
+from skillkit.core.decide.changes import changes_between
+from skillkit.core.decide.risk import risk_flags
+from skillkit.core.decide.risk.files import opened
+from skillkit.core.decide.risk.findings import shown_path
+from skillkit.core.exceptions import ContentChangedError
+from skillkit.core.questions import Prompt, PromptCommand
+from skillkit.core.runs import Manifest, ScriptCommand
+
+__all__ = ["prompt_for"]
+
+STDIN_CHARACTERS = 20_000
+SOURCE_BYTES = 200_000
+PRETTY_BYTES = 200_000
+SNIFFED_BYTES = 8_192
+CHUNK_BYTES = 1 << 20
+
+
+def prompt_for(
+    commands: Sequence[ScriptCommand],
+    *,
+    origin: str,
+    reasons: Iterable[str],
+    manifest: Manifest,
+    source_folder: Path,
+    approved_folder: Path | None,
+    walls: Sequence[str],
+) -> Prompt:
+    """Commands of one skill; what is shown is read from `source_folder`, which is what runs, and checked by hash."""
+    if len({(command.skill_name, command.digest) for command in commands}) != 1:
+        raise ValueError("A prompt is about one or more commands of one skill, all of the same digest.")
+    if commands[0].digest != manifest.digest:
+        raise changed(commands[0].skill_name)
+    shown = tuple(_shown(command, manifest, source_folder) for command in commands)
+    return Prompt(
+        skill=commands[0].skill_name,
+        origin=shown_path(origin),
+        reasons=tuple(reasons),
+        risks=risk_flags(source_folder, manifest, [command.script_name for command in commands]),
+        changes=None if approved_folder is None else changes_between(approved_folder, source_folder),
+        commands=shown,
+        walls=tuple(walls),
+        digest=manifest.digest,
+    )
+
+
+def _shown(command: ScriptCommand, manifest: Manifest, folder: Path) -> PromptCommand:
+    return PromptCommand(
+        script=shown_path(command.script_name),
+        argv=tuple(shown_path(word) for word in command.script_arguments),
+        stdin=stdin_text(command.stdin),
+        source=source_text(folder, command.script_name, manifest),
+    )
+
+
+def stdin_text(stdin: bytes) -> str:
+    """JSON with a line for each value, where that changes nothing of its meaning; anything else as it is."""
+    text = stdin.decode("utf-8", "backslashreplace")
+    if 0 < len(stdin) <= PRETTY_BYTES:
+        text = pretty_json(text) or text
+    more = len(text) - STDIN_CHARACTERS
+    return f"{text[:STDIN_CHARACTERS]}\n[... {more:,} more characters ...]" if more > 0 else text
+
+
+def pretty_json(text: str) -> str:
+    """Empty for what is no JSON, or JSON that would read differently: names given twice, numbers rounded."""
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_float=_exact_float,
+            parse_int=_exact_integer,
+            parse_constant=_no_constant,
+        )
+        pretty = json.dumps(value, indent=2, ensure_ascii=False)
+        pretty.encode("utf-8")  # half of a surrogate pair is no text
+    except (ValueError, RecursionError):
+        return ""
+    return pretty
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name is given twice")
+    return made
+
+
+def _exact_float(text: str) -> float:
+    if repr(float(text)) != text:
+        raise ValueError("a number would be rounded")
+    return float(text)
+
+
+def _exact_integer(text: str) -> int:
+    if text == "-0":
+        raise ValueError("a sign would be lost")
+    return int(text)
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+def source_text(folder: Path, script: str, manifest: Manifest) -> str:
+    """The script's first bytes as text; ContentChangedError unless all of it is what the manifest says."""
+    head, size, digest = _read(folder / script)
+    if dict(manifest.entries).get(script) != f"sha256 {digest}":
+        raise changed(script)
+    if b"\0" in head[:SNIFFED_BYTES]:
+        return f"[a binary file of {size:,} bytes, which cannot be shown]"
+    text = head.decode("utf-8", "replace")
+    return f"{text}\n[... {size - len(head):,} more bytes ...]" if size > len(head) else text
+
+
+def _read(path: Path) -> tuple[bytes, int, str]:
+    """The first bytes, the size and the hash of the whole."""
+    summary = sha256()
+    head, size = b"", 0
+    try:
+        with os.fdopen(opened(path), "rb", buffering=0) as file:
+            while chunk := file.read(CHUNK_BYTES):
+                summary.update(chunk)
+                head += chunk[: SOURCE_BYTES - len(head)]
+                size += len(chunk)
+    except (OSError, ValueError) as error:
+        raise changed(shown_path(path.name)) from error
+    return head, size, summary.hexdigest()
+
+
+def changed(what: str) -> ContentChangedError:
+    reason = f"{what} changed after it was looked at"
+    return ContentChangedError(f"{reason}, so nobody was asked. Run it again.", reasons=[reason])

@@ -1,0 +1,102 @@
+"""A policy and the walls in force -> plain sentences on what a run can and cannot reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from skillkit.core.policy import ScriptPolicy
+
+__all__ = ["wall_sentences"]
+
+NAMED = 64  # paths in one sentence; as many as arguments can grant
+UNLIMITED = ("seatbelt", "job")  # tiers that keep no limits
+NO_WALLS = "No walls: it runs with your own rights."
+
+
+def wall_sentences(
+    policy: ScriptPolicy,
+    *,
+    tier: str,
+    skill: str,
+    workspace: Path | None,
+    granted: Sequence[str],
+    timeout: float | None = None,
+    is_root: bool = False,
+) -> tuple[str, ...]:
+    """For the walls called `tier`; `timeout` is the call's own, where it has one."""
+    seconds = policy.timeout_seconds if timeout is None else timeout
+    ending = f"After {seconds:g} seconds it is stopped, with everything it started."
+    environment = tuple(_environment(policy))
+    if tier == "none":
+        return (NO_WALLS, *environment, ending)
+    if tier == "job":
+        open_doors = "It can use the network, and read and write every file that you can."
+        return (open_doors, "Its memory and its files are not limited.", *environment, ending)
+    return (
+        _network(policy),
+        *_files(policy, skill, workspace, granted),
+        *_neighbours(tier),
+        _limits(policy, tier, is_root=is_root),
+        *environment,
+        ending,
+    )
+
+
+def _network(policy: ScriptPolicy) -> str:
+    if policy.allow_network:
+        return "It can use the network: it can send what it reads to anybody."
+    return "It cannot use the network."
+
+
+def _files(policy: ScriptPolicy, skill: str, workspace: Path | None, granted: Sequence[str]) -> Iterator[str]:
+    if policy.allow_filesystem:
+        yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
+    else:
+        yield f"It can read the system's programs and the skill {skill}, and change neither."
+        if workspace is not None:
+            yield (
+                f"It can read and write the workspace {workspace}, but not change skills, .git and "
+                "the settings of agents and editors in it."
+            )
+        if policy.readable_paths:
+            yield f"It can also read {_listed(policy.readable_paths)}."
+        if granted and policy.grant_argument_paths:
+            yield f"It can also read what the arguments name: {_listed(granted)}."
+        if policy.writable_paths:
+            yield f"It can also read and write {_listed(policy.writable_paths)}."
+        yield "It cannot read or write any other file of yours."
+    yield "It can write to a work folder of its own."
+
+
+def _neighbours(tier: str) -> Iterator[str]:
+    if tier == "landlock":
+        yield "It can see the names and sizes of other files, and the command lines of other programs."
+    elif tier == "seatbelt":
+        yield "It can see the names and sizes of other files."
+
+
+def _limits(policy: ScriptPolicy, tier: str, *, is_root: bool) -> str:
+    if tier in UNLIMITED:
+        return "It can start programs. Their number, their memory and their files are not limited."
+    limits = policy.limits
+    number = "any number of" if is_root else f"up to {limits.processes}"
+    return (
+        f"It can start programs, {number} at a time, each with up to {limits.data_megabytes:,} MB of memory, "
+        f"{limits.open_files} open files and {limits.file_megabytes:,} MB a file."
+    )
+
+
+def _environment(policy: ScriptPolicy) -> Iterator[str]:
+    if policy.inherit_environment:
+        yield "It gets your environment variables, secrets in them included."
+    elif policy.pass_environment:
+        yield f"Of your environment variables it gets {', '.join(policy.pass_environment)}, the language and PATH."
+    else:
+        yield "Of your environment variables it gets the language and PATH, no secrets."
+
+
+def _listed(paths: Sequence[object]) -> str:
+    more = len(paths) - NAMED
+    named = ", ".join(str(path) for path in paths[:NAMED])
+    return f"{named} and {more:,} more" if more > 0 else named
