@@ -10,8 +10,10 @@ import click
 
 from skillkit._version import __version__
 from skillkit.core.exceptions import (
+    ApprovalUnavailableError,
     InterpreterNotAllowedError,
     InterpreterNotFoundError,
+    RequestClosedError,
     SandboxUnavailableError,
     ScriptNotFoundError,
     ScriptPermissionError,
@@ -30,6 +32,7 @@ EXIT_CODES: tuple[tuple[tuple[type[SkillKitError], ...], int], ...] = (
     ((SkillNotFoundError, ScriptNotFoundError, InterpreterNotFoundError), NOT_FOUND),
     (
         (
+            RequestClosedError,
             ScriptRefusedError,
             SkillSecurityError,
             InterpreterNotAllowedError,
@@ -40,13 +43,21 @@ EXIT_CODES: tuple[tuple[tuple[type[SkillKitError], ...], int], ...] = (
     ),
 )
 INTERRUPTED = 130
+HOW_TO_APPROVE = (
+    "Approve it from a terminal, by 'skillkit trust add SKILL', for this run by --yes, or elsewhere by --wait and "
+    "'skillkit approvals'."
+)
 
 COMMANDS = {
     "list": "listing:list_command",
     "show": "show:show_command",
     "validate": "validate:validate_command",
+    "check": "check:check_command",
     "run": "run:run_command",
+    "trust": "trust:trust",
+    "approvals": "approvals:approvals",
     "audit": "audit:audit",
+    "config": "config:config",
     "doctor": "doctor:doctor_command",
     "demo": "demo:demo_command",
 }
@@ -132,3 +143,5 @@ def show_error(error: SkillKitError, *, as_json: bool) -> None:
         click.echo(json.dumps(structure, indent=2))
     else:
         click.echo(f"skillkit: {visible(str(error))}", err=True)
+        if isinstance(error, ApprovalUnavailableError):
+            click.echo(f"skillkit: {HOW_TO_APPROVE}", err=True)

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
+from skillkit.core.config import current_folder, load_settings
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
-from skillkit.core.policy import ScriptPolicy
+from skillkit.core.policy import PROFILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "echo_json",
     "json_option",
     "manager_for",
+    "policy_options",
     "roots_options",
     "screen_width",
     "state_option",
@@ -71,14 +73,37 @@ def roots_options(function: Decorated) -> Decorated:
     return function
 
 
+def policy_options(function: Decorated) -> Decorated:
+    """What one call may do, beside what the settings say."""
+    path = click.Path(path_type=Path)
+    for option in reversed(
+        (
+            click.option("--policy", type=click.Choice(list(PROFILES)), help="Use this profile, not the settings."),
+            click.option("--read", "readable", multiple=True, type=path, help="Let it read this path too."),
+            click.option("--write", "writable", multiple=True, type=path, help="Let it write there too."),
+            click.option("--network", is_flag=True, help="Let it use the network."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
 def manager_for(
     skills: tuple[Path, ...] = (),
     plugins: tuple[Path, ...] = (),
     state_dir: Path | None = None,
-    policy: ScriptPolicy | None = None,
+    *,
+    profile: str | None = None,
+    readable: tuple[Path, ...] = (),
+    writable: tuple[Path, ...] = (),
+    network: bool = False,
+    **more: Any,  # noqa: ANN401 - the manager's own
 ) -> SkillManager:
-    only_given = "" if skills else None
-    return SkillManager(only_given, only_given, plugins, skills, state_dir=state_dir, policy=policy)
+    """By the settings that hold in this folder, and what was chosen on the command line."""
+    settings = load_settings(current_folder()).chosen(
+        skills=skills, plugins=plugins, profile=profile, readable=readable, writable=writable, network=network
+    )
+    return SkillManager(**settings.manager_arguments(), state_dir=state_dir, **more)
 
 
 class SkillName(click.ParamType[str]):

@@ -8,15 +8,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, roots_options
+from skillkit.cli.asking import approver_for, session_id
+from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, policy_options, roots_options
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
-from skillkit.core.policy import PROFILES, ScriptPolicy, require_timeout
+from skillkit.core.policy import require_timeout
 from skillkit.core.runs import ScriptExecutionResult
 from skillkit.present.result import result_structure, written
 from skillkit.present.terminal import visible
@@ -42,10 +42,9 @@ def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
 @click.option("--timeout", type=float, callback=checked_timeout, help="Seconds, 1 to 600.")
-@click.option("--policy", type=click.Choice(list(PROFILES)), default="standard", show_default=True)
-@click.option("--read", "readable", multiple=True, type=click.Path(path_type=Path), help="Let it read this path too.")
-@click.option("--write", "writable", multiple=True, type=click.Path(path_type=Path), help="Let it write there too.")
-@click.option("--network", is_flag=True, help="Let it use the network.")
+@policy_options
+@click.option("--yes", is_flag=True, help="Approve this one run, without being asked.")
+@click.option("--wait", is_flag=True, help="Where no terminal can be asked, wait for 'skillkit approvals answer'.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Save what the script leaves here.")
 @roots_options
 @json_option
@@ -57,10 +56,12 @@ def run_command(
     argv: tuple[str, ...],
     given: str | None,
     timeout: float | None,
-    policy: str,
+    policy: str | None,
     readable: tuple[Path, ...],
     writable: tuple[Path, ...],
     network: bool,
+    yes: bool,
+    wait: bool,
     keep: Path | None,
     skills: tuple[Path, ...],
     plugins: tuple[Path, ...],
@@ -69,18 +70,22 @@ def run_command(
 ) -> None:
     """Run one script of a skill.
 
-    Its output is shown as it comes and its exit code is passed on; 124 means timeout, 126 refused,
-    127 not found, 128+N ended by signal N.
+    You are asked before a skill's first run, and again when any of its files changed. Its output is shown as
+    it comes and its exit code is passed on; 124 means timeout, 126 refused or not approved, 127 not found,
+    128+N ended by signal N.
 
     \b
     Examples:
       skillkit run csv-report report -- --sample
+      skillkit run csv-report report --yes -- --sample
       skillkit run text-stats stats --input '{"text": "Hello there."}'
       skillkit run csv-report chart --keep ./out -- data.csv price
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
-    chosen = widened(PROFILES[policy], readable, writable, network=network)
-    with ended_by_signals(), manager_for(skills, plugins, state_dir, policy=chosen) as manager:
+    chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
+    approver = approver_for(state_dir, yes=yes, wait=wait)
+    manager = manager_for(skills, plugins, state_dir, **chosen, approver=approver, session_id=session_id())
+    with ended_by_signals(), manager:
         result = manager.execute_skill_script(
             skill_name,
             script_name,
@@ -96,18 +101,6 @@ def run_command(
         else:
             show_end(result, kept)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
-
-
-def widened(
-    profile: ScriptPolicy, readable: tuple[Path, ...], writable: tuple[Path, ...], *, network: bool
-) -> ScriptPolicy:
-    """The profile with what this one call may reach beside it."""
-    return replace(
-        profile,
-        readable_paths=readable,
-        writable_paths=writable,
-        allow_network=network or profile.allow_network,
-    )
 
 
 def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value

@@ -107,13 +107,11 @@ class Flow:
     def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
         """What a person is shown: read from the copy that will run, not from the folder."""
         from skillkit.core.decide.prompt import prompt_for  # reads code; most runs ask nothing
-        from skillkit.core.decide.reach import wall_sentences
 
         command = commands[0]
         manifest = command.manifest or unchanged_manifest(command)
         approved = self.approving.standing.last_approved_digest(command.skill_name, command.base_directory)
         copy = self.snapshots / (approved or "")
-        granted = [path for each in commands for path in granted_paths(each, self.state_dir)]
         return prompt_for(
             commands,
             origin=str(command.base_directory),
@@ -121,15 +119,22 @@ class Flow:
             manifest=manifest,
             source_folder=self.snapshot(command, manifest),
             approved_folder=copy if approved and copy.is_dir() else None,
-            walls=wall_sentences(
-                self.policy,
-                tier=sandbox_for(self.policy).tier,
-                skill=str(command.base_directory),
-                workspace=command.workspace,
-                granted=granted if self.policy.grant_argument_paths else (),
-                timeout=command.timeout,
-                is_root=os.name == "posix" and os.geteuid() == 0,
-            ),
+            walls=self.reach(commands),
+        )
+
+    def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
+        """What the walls will and will not allow, in sentences."""
+        from skillkit.core.decide.reach import wall_sentences
+
+        granted = [path for each in commands for path in granted_paths(each, self.state_dir)]
+        return wall_sentences(
+            self.policy,
+            tier=sandbox_for(self.policy).tier,
+            skill=str(commands[0].base_directory),
+            workspace=commands[0].workspace,
+            granted=granted if self.policy.grant_argument_paths else (),
+            timeout=commands[0].timeout,
+            is_root=os.name == "posix" and os.geteuid() == 0,
         )
 
     def complete(

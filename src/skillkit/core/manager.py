@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,9 +22,9 @@ from skillkit.core.values import Diagnostic, ScriptMetadata
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.executor import Flow, OnOutput
-    from skillkit.core.questions import Approver
+    from skillkit.core.questions import Approver, OptionAnswer
     from skillkit.core.resolve import CallArguments
-    from skillkit.core.runs import ScriptExecutionResult
+    from skillkit.core.runs import PreparedRun, ScriptExecutionResult
 
 __all__ = ["SkillManager"]
 
@@ -153,6 +154,37 @@ class SkillManager:
             return self._run(skill_name, call, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
 
         return await awaited_run(run)
+
+    def prepare_skill_script(
+        self,
+        skill_name: str,
+        script_name: str,
+        arguments: object = None,
+        timeout: float | None = None,
+        *,
+        argv: Sequence[str] = (),
+        stdin: str | bytes | None = None,
+        session_id: str | None = None,
+        workspace: PathLike | None = None,
+        agent_facing: bool = False,
+        call_id: str = "",
+    ) -> PreparedRun:
+        """The first half: what would run and whether it may. `agent_facing` says that a model chose the arguments."""
+        call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        if agent_facing or call_id:
+            call = replace(call, agent_facing=agent_facing, call_id=call_id)
+        return self.flow.prepare(self.load_skill(skill_name), call)
+
+    def complete_skill_script(
+        self,
+        prepared: PreparedRun,
+        answer: OptionAnswer | None = None,
+        *,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptExecutionResult:
+        """The second half: runs and records what was prepared; an answer is good for its own question only."""
+        return self.flow.complete(prepared, answer, cancel=cancel, on_output=on_output)
 
     @property
     def flow(self) -> Flow:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from commands import COMMAND
 
 from skillkit.core.decide import approval_request
-from skillkit.core.questions import OPTIONS
+from skillkit.core.questions import OPTIONS, FileChange, Prompt, PromptCommand, RiskFlag
+
+
+def prompt(*reasons: str) -> Prompt:
+    return Prompt(
+        skill="demo",
+        origin="/skills/demo",
+        reasons=reasons,
+        risks=(RiskFlag("network", "Sends.", "scripts/run.sh", 3),),
+        changes=(FileChange("added", "a", "+x"),),
+        commands=(PromptCommand("scripts/run.sh", ("a b", "-x"), "", "echo"),),
+        walls=("It cannot use the network.",),
+        digest="0" * 64,
+    )
 
 
 def test_a_request_says_what_would_run_and_why_it_is_asked() -> None:
     command = replace(COMMAND, script_arguments=("a b", "-x"), session_id="s")
-    request = approval_request(command, ("One.", "Two."))
+    request = approval_request(command, prompt("One.", "Two."))
     assert (request.title, request.message) == ("Run scripts/run.sh of the skill demo?", "One. Two.")
     assert (request.options, request.session_id) == (OPTIONS, "s")
-    assert request.context == {"digest": "0" * 64, "script": "scripts/run.sh", "arguments": ["a b", "-x"]}
+    assert Prompt.from_context(json.loads(json.dumps(request.context))) == prompt("One.", "Two.")
 
 
 def test_the_same_call_gives_the_same_request() -> None:
-    first, second = (approval_request(replace(COMMAND), ("One.",)) for _ in range(2))
+    first, second = (approval_request(replace(COMMAND), prompt("One.")) for _ in range(2))
     assert first == second
     assert len(first.id) == 64
 
@@ -41,16 +55,16 @@ def test_the_same_call_gives_the_same_request() -> None:
 )
 def test_another_call_gives_another_id(change: dict[str, object]) -> None:
     other = replace(COMMAND, **change)  # type: ignore[arg-type]  # any field
-    assert approval_request(other, ()).id != approval_request(COMMAND, ()).id
+    assert approval_request(other, prompt()).id != approval_request(COMMAND, prompt()).id
 
 
 def test_session_and_call_are_not_mixed_up() -> None:
     one, other = replace(COMMAND, session_id="a", call_id="b"), replace(COMMAND, session_id="b", call_id="a")
-    assert approval_request(one, ()).id != approval_request(other, ()).id
+    assert approval_request(one, prompt()).id != approval_request(other, prompt()).id
     joined = replace(COMMAND, session_id="ab", call_id="")
-    assert approval_request(joined, ()).id != approval_request(one, ()).id
+    assert approval_request(joined, prompt()).id != approval_request(one, prompt()).id
 
 
 def test_why_it_is_asked_and_half_characters_do_not_matter_to_the_id() -> None:
     odd = replace(COMMAND, argv=("/bin/bash", "\udcff"))
-    assert approval_request(odd, ("One.",)).id == approval_request(odd, ("Two.",)).id
+    assert approval_request(odd, prompt("One.")).id == approval_request(odd, prompt("Two.")).id

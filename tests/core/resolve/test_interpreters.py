@@ -11,8 +11,8 @@ import pytest
 from running import made_manager, needs, runnable
 
 from skillkit import InterpreterNotAllowedError, InterpreterNotFoundError, ScriptPolicy
-from skillkit.core.executor import brief_output
 from skillkit.core.resolve.interpreters import Interpreter, forget_interpreters, interpreter_for, strips_types
+from skillkit.core.starting import brief_output
 
 BASICS = ("python3", "bash", "node", "ruby", "perl")
 

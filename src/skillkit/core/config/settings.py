@@ -78,6 +78,7 @@ class Settings:
             "plugin_dirs": self.plugin_dirs,
             "additional_search_paths": self.skill_paths,
             "policy": self.policy,
+            "protected_paths": self.loosening_files,
         }
 
     def chosen(

@@ -1,0 +1,57 @@
+"""Who is asked from the command line, and which session it belongs to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
+
+__all__ = ["approver_for", "session_id"]
+
+SESSION_VARIABLE = "SKILLKIT_SESSION"
+START_TIME = 19  # after the closing bracket of /proc/PID/stat: field 22 of all
+
+
+def approver_for(state_dir: Path | None, *, yes: bool, wait: bool) -> Approver:
+    """The flag, else the terminal, and with `wait` whoever answers in the world's store."""
+    from skillkit.approvers.chain import ChainApprover
+    from skillkit.approvers.flag import FlagApprover
+    from skillkit.approvers.terminal import TerminalApprover
+
+    if yes:
+        return FlagApprover()
+    terminal = TerminalApprover(state_dir=state_dir)
+    return ChainApprover(terminal, AnnouncedStore(state_dir)) if wait else terminal
+
+
+class AnnouncedStore:
+    """The store's channel, saying on stderr that somebody has to answer."""
+
+    channel = "store"
+
+    def __init__(self, state_dir: Path | None) -> None:
+        self.state_dir = state_dir
+
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        from skillkit.approvers.store import StoreApprover
+        from skillkit.core.decide.requests import World
+
+        click.echo(f"skillkit: waiting for an answer: skillkit approvals show {request.id[:12]}", err=True)
+        with World(self.state_dir) as world:
+            return StoreApprover(world).ask(request, cancel)
+
+
+def session_id() -> str | None:
+    """`$SKILLKIT_SESSION`, else the terminal's session: its leader, told from later ones by when it started."""
+    given = os.environ.get(SESSION_VARIABLE)
+    if given or not hasattr(os, "getsid"):
+        return given or None
+    leader = os.getsid(0)
+    try:
+        started = Path(f"/proc/{leader}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[START_TIME]
+    except (OSError, IndexError):
+        return None
+    return f"terminal-{leader}-{started}"

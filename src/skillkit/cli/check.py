@@ -1,0 +1,104 @@
+"""`skillkit check`: whether a script may run and what it could reach, without running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skillkit.cli.asking import session_id
+from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, policy_options, roots_options
+from skillkit.cli.run import current_workspace, parsed_input
+from skillkit.core.runs import Decision, PreparedRun
+from skillkit.present.terminal import visible
+
+__all__ = ["check_command"]
+
+REFUSED = 126
+LABEL_WIDTH = 10
+
+
+@click.command("check")
+@click.argument("skill_name", metavar="SKILL", type=SKILL)
+@click.argument("script_name", metavar="SCRIPT")
+@click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
+@click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
+@policy_options
+@roots_options
+@json_option
+@click.pass_context
+def check_command(
+    ctx: click.Context,
+    skill_name: str,
+    script_name: str,
+    argv: tuple[str, ...],
+    given: str | None,
+    policy: str | None,
+    readable: tuple[Path, ...],
+    writable: tuple[Path, ...],
+    network: bool,
+    skills: tuple[Path, ...],
+    plugins: tuple[Path, ...],
+    state_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Say whether a script may run, why, and what it could reach; nothing is run.
+
+    The exit code is 0 when it may run or would be asked about, 126 when it may not.
+
+    \b
+    Examples:
+      skillkit check csv-report report
+      skillkit check csv-report report --policy locked
+      skillkit check csv-report report --json -- ~/data/sales.csv
+    """
+    chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
+    with manager_for(skills, plugins, state_dir, **chosen, session_id=session_id()) as manager:
+        prepared = manager.prepare_skill_script(
+            skill_name, script_name, parsed_input(given), argv=argv, workspace=current_workspace()
+        )
+        structure = check_structure(prepared, manager.flow.reach((prepared.command,)))
+    if as_json:
+        echo_json(**structure)
+    else:
+        click.echo("\n".join(check_lines(structure)))
+    ctx.exit(REFUSED if prepared.decision is Decision.DENY else 0)
+
+
+def check_structure(prepared: PreparedRun, walls: tuple[str, ...]) -> dict[str, Any]:
+    command = prepared.command
+    return {
+        "skill": command.skill_name,
+        "script": command.script_name,
+        "decision": prepared.decision.name.lower(),
+        "reasons": list(prepared.reasons),
+        "needs_approval": prepared.decision is Decision.ASK,
+        "walls": list(walls),
+        "interpreter": command.argv[0],
+        "folder": str(command.base_directory),
+        "digest": command.digest,
+    }
+
+
+def check_lines(structure: dict[str, Any]) -> list[str]:
+    meaning = {
+        "allow": "may run",
+        "ask": "runs only when a person approves it",
+        "deny": "may not run",
+    }[structure["decision"]]
+    rows = [
+        ("decision", [f"{structure['decision']}: {meaning}"]),
+        ("because", structure["reasons"]),
+        ("walls", structure["walls"]),
+        ("runs with", [structure["interpreter"]]),
+        ("skill in", [structure["folder"]]),
+        ("digest", [structure["digest"]]),
+    ]
+    title = f"{structure['skill']}: {structure['script']}"
+    return [visible(title), *(line for label, texts in rows for line in labelled(label, texts))]
+
+
+def labelled(label: str, texts: list[str]) -> list[str]:
+    """The label once, the texts below each other beside it."""
+    return [f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} {visible(text)}" for number, text in enumerate(texts)]
