@@ -12,6 +12,7 @@ import click
 import skillkit
 from skillkit.cli.main import exit_code_of
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.run import machine_tiers
 
 __all__ = ["demo_command"]
 
@@ -24,12 +25,18 @@ def demo_command() -> None:
     examples = str(example_skills())
     with TemporaryDirectory(prefix="skillkit-demo-") as state:
         there = ["--skills", examples, "--state-dir", state]
+        # The usual policy needs walls; where a machine has none, the demo says that it does without.
+        has_walls = any(attempt.sandbox for attempt in machine_tiers())
+        walls = [] if has_walls else ["--policy", "standard"]
+        approved = [*walls, *(["--yes"] * has_walls)]
         show_step("What is installed here?", ["list", *there])
         show_step("What does one of them offer?", ["show", "csv-report", *there])
         show_step("Do they keep to the open standard?", ["validate", examples])
-        show_step("Run a Python script.", ["run", "csv-report", "report", *there, "--", "--sample"])
-        show_step("Run a shell script.", ["run", "log-digest", "digest.sh", *there, "--", "--sample"], needs="bash")
-        show_step("Run a JavaScript one.", ["run", "log-digest", "jsonl.mjs", *there, "--", "--sample"], needs="node")
+        show_step("May a script of it run, and what could it reach?", ["check", "csv-report", "report", *walls, *there])
+        sample = [*approved, *there, "--", "--sample"]
+        show_step("Run a Python script.", ["run", "csv-report", "report", *sample])
+        show_step("Run a shell script.", ["run", "log-digest", "digest.sh", *sample], needs="bash")
+        show_step("Run a JavaScript one.", ["run", "log-digest", "jsonl.mjs", *sample], needs="node")
         show_step(
             "A skill that lists only the tool Read may not run scripts.",
             ["run", "house-style", "check_words", *there],

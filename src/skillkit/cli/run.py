@@ -70,21 +70,19 @@ def run_command(
 ) -> None:
     """Run one script of a skill.
 
-    You are asked before a skill's first run, and again when any of its files changed. Its output is shown as
-    it comes and its exit code is passed on; 124 means timeout, 126 refused or not approved, 127 not found,
-    128+N ended by signal N.
+    You are asked before a skill's first run, and again once it changed. Its exit code is passed on; 124 means
+    timeout, 126 refused or not approved, 127 not found, 128+N ended by signal N.
 
     \b
     Examples:
-      skillkit run csv-report report -- --sample
       skillkit run csv-report report --yes -- --sample
       skillkit run text-stats stats --input '{"text": "Hello there."}'
       skillkit run csv-report chart --keep ./out -- data.csv price
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
     chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
-    approver = approver_for(state_dir, yes=yes, wait=wait)
-    manager = manager_for(skills, plugins, state_dir, **chosen, approver=approver, session_id=session_id())
+    asked: dict[str, Any] = {"approver": approver_for(state_dir, yes=yes, wait=wait), "session_id": session_id()}
+    manager = manager_for(skills, plugins, state_dir, **chosen, **asked)
     with ended_by_signals(), manager:
         result = manager.execute_skill_script(
             skill_name,

@@ -71,10 +71,10 @@ class Approving:
             stop = Cancellation(covered, cancel)
             try:
                 return self._joined(request, lambda: approver.ask(request, stop), stop)
-            except ApprovalUnavailableError:
+            except ApprovalUnavailableError as error:
                 if covered.is_set():
                     return None
-                raise
+                raise unavailable(prepared, error) from error
 
     def keep(self, command: ScriptCommand, answer: OptionAnswer) -> None:
         """A word for the session is kept; open questions about the same content need no answer any more."""
@@ -171,10 +171,10 @@ def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None
         raise ScriptRefusedError(f"{reason}. Answer with one of: {ONCE}, {IN_SESSION}, {NO}.", reasons=[reason])
 
 
-def unavailable(prepared: PreparedRun) -> ApprovalUnavailableError:
+def unavailable(prepared: PreparedRun, problem: ApprovalUnavailableError | None = None) -> ApprovalUnavailableError:
     command = prepared.command
+    why = "Nobody can be asked here." if problem is None else str(problem)
     return ApprovalUnavailableError(
-        f"{command.skill_name}: {command.script_name} needs a person's approval, and nobody can be asked here. "
-        f"{' '.join(prepared.reasons)}",
+        f"{command.skill_name}: {command.script_name} needs a person's approval. {why} {' '.join(prepared.reasons)}",
         reasons=prepared.reasons,
     )
