@@ -39,7 +39,9 @@ HOST = re.compile(r"\b(?:https?|ftp|wss?|tcp)://(?:[^\s/@\"'<>]{0,80}@)?([\w.\[\
 BARE_HOST = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}\Z|\d{1,3}(?:\.\d{1,3}){3}\Z")
 NAME_LIMIT = 100
 PATH_LIMIT = 4096
-HARMLESS = "/dev/null /dev/stdout /dev/stderr /dev/stdin /dev/tty /dev/fd /dev/shm /tmp /var/tmp".split()
+HARMLESS = (
+    "/dev/tcp /dev/udp /dev/null /dev/stdout /dev/stderr /dev/stdin /dev/tty /dev/fd /dev/shm /tmp /var/tmp".split()
+)
 
 
 def sensitive_findings(text: str, line: int) -> Iterator[Finding]:
