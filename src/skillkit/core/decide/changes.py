@@ -24,6 +24,7 @@ COMPARED_BYTES = 1_000_000
 # The exact comparison takes a time that grows faster than the product of both; more is shown as one block.
 COMPARED_LINES = 250_000
 CONTEXT = 3
+NO_END = "\\ No newline at end of file"
 SNIFFED_BYTES = 8_192
 
 Opcode = tuple[str, int, int, int, int]
@@ -83,7 +84,13 @@ def _side(folder: Path, path: str, content: str | None) -> Side | None:
     if size > len(held):
         return Side(size=size, instead=f"a text of {size:,} bytes, too large to compare")
     # With replacement characters two different texts could look the same.
-    return Side(tuple(held.decode("utf-8", "backslashreplace").split("\n")), size)
+    return Side(lines_of(held.decode("utf-8", "backslashreplace")), size)
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """As patch programs count them, with their word for a last line that does not end."""
+    *lines, rest = text.split("\n")
+    return (*lines, rest, NO_END) if rest else tuple(lines)
 
 
 def _diff(old: Side | None, new: Side | None) -> Iterator[str]:
@@ -93,10 +100,12 @@ def _diff(old: Side | None, new: Side | None) -> Iterator[str]:
             if side:
                 yield f"{sign} ({side.instead or f'a text of {len(side.lines):,} lines'})"
         return
-    old_lines, new_lines = (_lines(side) for _, side in sides)
+    old_lines, new_lines = (side.lines if side else () for _, side in sides)
+    if old and new and old_lines == new_lines:
+        yield "(only the end of its last line differs)"
     for group in _groups(old_lines, new_lines):
         first, last = group[0], group[-1]
-        yield f"@@ -{first[1] + 1},{last[2] - first[1]} +{first[3] + 1},{last[4] - first[3]} @@"
+        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
                 yield from (f" {line}" for line in old_lines[old_start:old_end])
@@ -105,8 +114,9 @@ def _diff(old: Side | None, new: Side | None) -> Iterator[str]:
                 yield from (f"+{line}" for line in new_lines[new_start:new_end])
 
 
-def _lines(side: Side | None) -> tuple[str, ...]:
-    return side.lines if side else ()
+def _range(start: int, end: int) -> str:
+    """Lines count from one; nothing stands after the line before it."""
+    return f"{start + (end > start)},{end - start}"
 
 
 def _groups(old: Sequence[str], new: Sequence[str]) -> list[list[Opcode]]:

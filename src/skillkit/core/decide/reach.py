@@ -80,7 +80,7 @@ def _limits(policy: ScriptPolicy, tier: str, *, is_root: bool) -> str:
     if tier in UNLIMITED:
         return "It can start programs. Their number, their memory and their files are not limited."
     limits = policy.limits
-    number = "any number of" if is_root else f"up to {limits.processes}"
+    number = "any number" if is_root else f"up to {limits.processes}"
     return (
         f"It can start programs, {number} at a time, each with up to {limits.data_megabytes:,} MB of memory, "
         f"{limits.open_files} open files and {limits.file_megabytes:,} MB a file."

@@ -62,6 +62,8 @@ def _findings(file: SkillFile, limit: int) -> Iterator[Finding]:
         yield Finding("obfuscation", "Is no text, so it cannot be read here.", 0)
         return
     is_code = file.language not in ("markdown", "package", "")
+    if file.is_cut and file.language:
+        yield _cut(file, len(file.text))
     yield from hidden_findings(file.text, is_code=is_code)
     if file.language == "markdown":
         yield from markdown_findings(file.text)
@@ -70,12 +72,22 @@ def _findings(file: SkillFile, limit: int) -> Iterator[Finding]:
             yield Finding("process", f"Runs a command when npm installs it: {shown(match[2])}.", number)
     elif is_code:
         yield from encoded_findings(file.text)
-        text = file.text[:limit] if file.language == "shell" else file.text
-        if file.is_cut or len(text) < len(file.text):
-            message = f"Has {file.size:,} bytes; only the first {len(text):,} characters were read."
-            yield Finding("obfuscation", message, 0)
-        language = "unparsed python" if file.language == "python" and len(text) > limit else file.language
-        yield from _of_code(Snippet(language, text, 1))
+        yield from _of_program(file, limit)
+
+
+def _of_program(file: SkillFile, limit: int) -> Iterator[Finding]:
+    text, language = file.text, file.language
+    if language == "python" and len(text) > limit:
+        language = "unparsed python"
+        yield Finding("obfuscation", "Is too large to be read as Python, so what it does was only guessed.", 0)
+    elif language == "shell" and len(text) > limit:
+        text = text[:limit]
+        yield _cut(file, len(text))
+    yield from _of_code(Snippet(language, text, 1))
+
+
+def _cut(file: SkillFile, read: int) -> Finding:
+    return Finding("obfuscation", f"Has {file.size:,} bytes; only the first {read:,} characters were read.", 0)
 
 
 def _of_code(whole: Snippet) -> Iterator[Finding]:

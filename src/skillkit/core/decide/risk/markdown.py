@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from skillkit.core.decide.risk.findings import Finding, Snippet, numbered, shown
-from skillkit.core.decide.risk.sensitive import CREDENTIALS, WRITTEN_KEYS
+from skillkit.core.decide.risk.sensitive import credential_findings
 from skillkit.core.decide.risk.shell import shell_seen
 
 __all__ = ["markdown_findings"]
@@ -26,10 +26,7 @@ def markdown_findings(text: str) -> Iterator[Finding]:
     for number, match in numbered(AT_LOADING, text):
         message = f"Asks the agent to run a command when the skill is read: {shown(match[1])}."
         yield Finding("process", message, number)
-    for number, match in numbered(CREDENTIALS, text):
-        yield Finding("credentials", f"Names {shown(match[0])}, where secrets are kept.", number)
-    for number, match in numbered(WRITTEN_KEYS, text):
-        yield Finding("credentials", f"Holds what looks like a secret key: {shown(match[0][:12])}...", number)
+    yield from credential_findings(text)
     for line, command in _commands(text):
         yield from _foreign_code(command, line)
 

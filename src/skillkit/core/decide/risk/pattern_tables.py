@@ -252,7 +252,7 @@ PERL = (
         DELETES,
         1,
     ),
-    Row("obfuscation", ("eval",), r"(?<![\w$@%&>:-])(eval)\s{0,4}(?:\(|[\"'$]|q{1,2}\b|unpack|decode)", CODE, 1),
+    Row("obfuscation", ("eval",), r"(?<![\w$@%&>:'\"-])(eval)\s{0,4}(?:\(|[\"'$]|q{1,2}\b|unpack|decode)", CODE, 1),
     Row(
         "obfuscation",
         ("decode_base64", "unpack", "pack"),

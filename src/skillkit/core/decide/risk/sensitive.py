@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 from skillkit.core.decide.risk.findings import Finding, numbered, shown
 
-__all__ = ["host_in", "is_secret_name", "outside_place", "secret_variable", "sensitive_findings"]
+__all__ = [
+    "credential_findings",
+    "host_in",
+    "is_secret_name",
+    "outside_place",
+    "secret_variable",
+    "sensitive_findings",
+]
 
 # Each starts with a fixed letter or sign, so that no text takes more than one look at each of its characters.
 CREDENTIALS = re.compile(
@@ -31,6 +38,17 @@ STARTUP = re.compile(
     r"|\bLaunch(?:Agents|Daemons)\b|\bCurrentVersion\\{1,2}Run\b|\bStart Menu\\{1,2}Programs\\{1,2}Startup\b"
     r"|\bsitecustomize\.py\b|\busercustomize\.py\b",
 )
+# Words of which one must be in a text before a pattern is tried: looking for a word is much faster.
+CREDENTIAL_WORDS = (
+    *".ssh .aws/ .gnupg .netrc .git-cred .pypirc .kube/ .docker/ .password-store .config/ .cargo/".split(),
+    *".local/share/ _history .mozilla .vault-token id_ /etc/s cookies.sqlite key3.db key4.db logins.json".split(),
+    *("Login Data", "wallet.dat", "login.key", "Keychains", "169.254", "metadata.google", "/environ"),
+)
+KEY_WORDS = ("AKIA", "gh", "sk-ant-", "xox", "-----BEGIN ")
+STARTUP_WORDS = (
+    *".bash .profile .z .config/ .git/hooks .claude/ mcp.json .ssh/ .xinitrc .xprofile .vscode/ /etc/ /cron".split(),
+    *("LaunchAgents", "LaunchDaemons", "CurrentVersion", "Start Menu", "customize.py"),
+)
 SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET|SECRETS|SECRET_?KEY|PRIVATE_?KEY|TOKEN|PASSWORD|PASSWD"
     r"|PASSPHRASE|CREDENTIALS?|PAT|AUTH_?KEY|SESSION_?KEY|DATABASE_URL|COOKIE|KEY)$"
@@ -39,19 +57,28 @@ HOST = re.compile(r"\b(?:https?|ftp|wss?|tcp)://(?:[^\s/@\"'<>]{0,80}@)?([\w.\[\
 BARE_HOST = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}\Z|\d{1,3}(?:\.\d{1,3}){3}\Z")
 NAME_LIMIT = 100
 PATH_LIMIT = 4096
-HARMLESS = "/dev/null /dev/stdout /dev/stderr /dev/stdin /dev/tty /dev/fd /dev/shm /tmp /var/tmp".split()
+HARMLESS = (
+    "/dev/tcp /dev/udp /dev/null /dev/stdout /dev/stderr /dev/stdin /dev/tty /dev/fd /dev/shm /tmp /var/tmp".split()
+)
 
 
 def sensitive_findings(text: str, line: int) -> Iterator[Finding]:
     """Secrets and startup files that `text` names; `line` is where it starts."""
-    for kind, pattern, sentence in (
-        ("credentials", CREDENTIALS, "Names {}, where secrets are kept."),
-        ("credentials", WRITTEN_KEYS, "Holds what looks like a secret key: {}."),
-        ("outside_write", STARTUP, "Names {}, which other programs run or read on their own."),
-    ):
-        for number, match in numbered(pattern, text, line):
-            seen = match[0][:12] + "..." if pattern is WRITTEN_KEYS else match[0]
-            yield Finding(kind, sentence.format(shown(seen)), number)
+    yield from credential_findings(text, line)
+    if any(word in text for word in STARTUP_WORDS):
+        for number, match in numbered(STARTUP, text, line):
+            message = f"Names {shown(match[0])}, which other programs run or read on their own."
+            yield Finding("outside_write", message, number)
+
+
+def credential_findings(text: str, line: int = 1) -> Iterator[Finding]:
+    """Of a key only the beginning is shown: a prompt is kept, and a secret should not be."""
+    if any(word in text for word in CREDENTIAL_WORDS):
+        for number, match in numbered(CREDENTIALS, text, line):
+            yield Finding("credentials", f"Names {shown(match[0])}, where secrets are kept.", number)
+    if any(word in text for word in KEY_WORDS):
+        for number, match in numbered(WRITTEN_KEYS, text, line):
+            yield Finding("credentials", f"Holds what looks like a secret key: {shown(match[0][:12])}...", number)
 
 
 def host_in(text: str) -> str:

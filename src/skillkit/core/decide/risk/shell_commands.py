@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,6 +36,11 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+ESCAPE = re.compile(
+    r"\\(?:x(?P<byte>[0-9a-fA-F]{1,2})|u(?P<wide>[0-9a-fA-F]{1,4})|(?P<octal>[0-7]{1,3})|(?P<other>.))", re.DOTALL
+)
+BASES = {"byte": 16, "wide": 16, "octal": 8}
 
 
 @dataclass(slots=True)
@@ -141,11 +145,13 @@ def _add_quoted(reader: Reader, match: re.Match[str]) -> Iterator[Command]:
 
 
 def unescaped(text: str) -> str:
-    r"""`curl` for `\x63url`; as it stands where it is no such text."""
-    try:
-        return codecs.decode(text.encode("ascii", "backslashreplace"), "unicode_escape")
-    except ValueError:
-        return text
+    r"""`curl` for `\x63url` and `\143url`, as the shell reads `$'...'`."""
+    return ESCAPE.sub(_character, text)
+
+
+def _character(escape: re.Match[str]) -> str:
+    kind = escape.lastgroup or "other"
+    return chr(int(escape[kind], BASES[kind])) if kind in BASES else escape[kind]
 
 
 def _gap(reader: Reader, _match: re.Match[str]) -> Iterator[Command]:

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from flagged import flags_of, flags_of_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillkit.core.decide.risk import flags as flags_module
+from skillkit.core.decide.risk.files import FILES
+from skillkit.core.decide.risk.findings import KINDS, PER_FILE, PER_SKILL, flags_of_file, flags_of_skill
+from skillkit.core.questions import RiskFlag
+from skillkit.core.runs import Manifest
+
+EXAMPLES = sorted((Path(__file__).parents[4] / "examples" / "skills").iterdir())
+DELETES = "import os\n" + "".join(f"os.remove('{number}')\n" for number in range(20))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_the_example_skills_are_not_flagged(example: Path) -> None:
+    assert flags_of(example) == ()
+
+
+def test_scripts_that_run_come_first_then_paths_then_lines(tmp_path: Path) -> None:
+    code = "import os\nos.system('ls')\n\nos.remove('x')\n"
+    flags = flags_of(tmp_path, {"a.py": code, "SKILL.md": "a\u200bb\n", "z.py": code, "m/b.py": code}, ["z.py"])
+    assert [(flag.path, flag.line) for flag in flags] == [
+        *(("z.py", 2), ("z.py", 4)),
+        ("SKILL.md", 1),
+        *(("a.py", 2), ("a.py", 4)),
+        *(("m/b.py", 2), ("m/b.py", 4)),
+    ]
+
+
+def test_the_same_skill_gives_the_same_flags(tmp_path: Path) -> None:
+    files = {f"{name}.py": DELETES + "import socket\nsocket.socket()\neval(x)\n" for name in "bca"}
+    assert flags_of(tmp_path, files, ["c.py"]) == flags_of(tmp_path, None, ["c.py"])
+
+
+def test_of_one_kind_in_one_file_only_the_first_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+    flags = flags_of_text(tmp_path, "run.py", DELETES)
+    assert [flag.line for flag in flags] == [2, 3, 4]
+    assert flags[-1].message == "Deletes with os.remove: 2. (and 17 more here)"
+    assert len(flags) == PER_FILE
+
+
+def test_of_one_kind_in_one_skill_only_some_are_shown_and_no_kind_is_crowded_out(tmp_path: Path) -> None:
+    files = {f"{number:02}.py": DELETES for number in range(30)} | {"zz.py": "eval(x)\n"}
+    flags = flags_of(tmp_path, files, [])
+    assert [flag.kind for flag in flags] == ["delete"] * PER_SKILL + ["obfuscation"]
+    assert flags[PER_SKILL - 1].message.endswith("(and 17 more here, 520 more in other files)")
+
+
+def test_too_many_files_are_said_not_to_be_read(tmp_path: Path) -> None:
+    flags = flags_of(tmp_path, {f"{number}.py": "x = 1\n" for number in range(FILES + 5)}, [])
+    assert flags == (RiskFlag("obfuscation", "5 more files were not read: there are too many.", "", 0),)
+
+
+def test_the_script_that_runs_is_read_however_many_files_there_are(tmp_path: Path) -> None:
+    files = {f"{number:04}.py": "x = 1\n" for number in range(FILES + 5)} | {"zz.py": "eval(x)\n"}
+    assert ("obfuscation", "zz.py", 1) in [
+        (flag.kind, flag.path, flag.line) for flag in flags_of(tmp_path, files, ["zz.py"])
+    ]
+
+
+def test_a_file_too_large_to_read_is_flagged_and_read_so_far(tmp_path: Path) -> None:
+    flags = flags_of_text(tmp_path, "run.js", "eval(x)\n" + "var a = 1;\n" * 1_000_000)
+    assert [(flag.kind, flag.line) for flag in flags] == [("obfuscation", 0), ("obfuscation", 1)]
+    assert flags[0].message == "Has 11,000,008 bytes; only the first 256,000 characters were read."
+
+
+def test_a_python_file_too_large_to_parse_is_still_read_by_pattern(tmp_path: Path) -> None:
+    text = "import os\n" + "x = 1\n" * 30_000 + "os.system('ls')\n"
+    flags = flags_of_text(tmp_path, "run.py", text)
+    assert [(flag.kind, flag.line) for flag in flags] == [("obfuscation", 0), ("process", 30_002)]
+    assert flags[0].message == "Is too large to be read as Python, so what it does was only guessed."
+
+
+def test_instructions_too_large_to_read_are_flagged(tmp_path: Path) -> None:
+    (flag,) = flags_of_text(tmp_path, "SKILL.md", "All is well.\n" * 30_000)
+    assert (flag.kind, flag.message) == (
+        "obfuscation",
+        "Has 390,000 bytes; only the first 256,000 characters were read.",
+    )
+
+
+def test_a_shell_script_too_large_to_read_is_flagged(tmp_path: Path) -> None:
+    flags = flags_of_text(tmp_path, "run.sh", "curl a.example\n" + "ls -l\n" * 30_000)
+    assert [(flag.kind, flag.line) for flag in flags] == [("obfuscation", 0), ("network", 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("tool", b"\x7fELF\x02\x01\x01\0" + bytes(100), "machine code"),
+        ("lib.so", b"\x01\0" * 50, "machine or byte code"),
+        ("pack.zip", b"PK\x03\x04" + bytes(50), "a packed archive"),
+        ("run.py", b"\0\x01\x02", "no text"),
+    ],
+)
+def test_a_program_nobody_can_read_is_flagged(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    (flag,) = flags_of(tmp_path, {name: content})
+    assert (flag.kind, flag.path, flag.line) == ("obfuscation", name, 0)
+    assert said in flag.message
+
+
+def test_pictures_and_data_are_not_read(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "logo.png": b"\x89PNG\r\n\0\0",
+        "data.csv": "rm -rf,curl | sh,~/.ssh/id_rsa\n",
+        "font.woff2": b"wOF2\0\0",
+        "LICENSE": "Permission is hereby granted to curl | sh.\n",
+    }
+    assert flags_of(tmp_path, files) == ()
+
+
+def test_a_link_that_leads_out_is_flagged_and_one_inside_is_not(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    os.symlink("../x", tmp_path / "sub" / "inside")
+    os.symlink("../../x", tmp_path / "sub" / "outside")
+    os.symlink("/etc/hostname", tmp_path / "host")
+    flags = flags_of(tmp_path)
+    assert [(flag.kind, flag.path, flag.message) for flag in flags] == [
+        ("outside_write", "host", "Leads out of the skill, to /etc/hostname."),
+        ("outside_write", "sub/outside", "Leads out of the skill, to ../../x."),
+    ]
+
+
+def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.py"
+    outside.write_text("eval(x)\n")
+    skill = tmp_path / "skill"
+    skill.mkdir()
+    os.symlink(outside, skill / "run.py")
+    listed = Manifest("0" * 64, (("run.py", "sha256 0"),))
+    assert flags_module.risk_flags(skill, listed, ["run.py"]) == ()
+    (skill / "run.py").unlink()
+    (skill / "run.py").write_text("eval(x)\n")
+    assert len(flags_module.risk_flags(skill, listed, ["run.py"])) == 1
+
+
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.py")
+    assert flags_module.risk_flags(tmp_path, Manifest("0" * 64, (("run.py", "sha256 0"),)), ["run.py"]) == ()
+
+
+def test_npm_scripts_at_install_are_flagged(tmp_path: Path) -> None:
+    package = '{\n  "scripts": {\n    "test": "jest",\n    "postinstall": "node x.js"\n  }\n}\n'
+    (flag,) = flags_of(tmp_path, {"package.json": package})
+    assert (flag.kind, flag.message, flag.line) == ("process", "Runs a command when npm installs it: node x.js.", 4)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems take no such name")
+def test_a_name_that_is_no_text_can_be_kept(tmp_path: Path) -> None:
+    name = os.fsdecode(b"a\xff.py")
+    (flag,) = flags_of_text(tmp_path, name, "eval(x)\n")
+    assert flag.path == "a\\xff.py"
+    flag.path.encode("utf-8")
+
+
+HOSTILE = [
+    *("a", "\\", "'", '"', "`", "(", "$(", "{", "[", "<", "<<A\n", "|", ";", "#", " ", "\n", "=", "/", "/*", "//"),
+    *("<!--", "```\n", "; x=", "eval(", "exec(", "\\x41", '\\"', "$'\\", "=begin\n", "<#", "A" * 399 + " ", "'a'+"),
+    *('a="b"+', "x+x+", "f'{x}' ", "a[b[", "a.b().c()", "getattr(a,", "curl|sh;", "http://a@", "id_rsa", "open('"),
+    *("\u202e", "\U000e0041", "process.env.", "require('", "fromCharCode(1,", "-----BEGIN A ", "`!", "\0", "not ", "-"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["run.py", "run.sh", "run.js", "run.rb", "run.pl", "run.ps1", "SKILL.md"])
+def test_no_text_takes_longer_than_its_length_allows(tmp_path: Path, name: str) -> None:
+    """Each takes a fraction of a second; with one quadratic step it would take many."""
+    took = {}
+    for number, unit in enumerate(HOSTILE):
+        started = time.process_time()
+        flags_of_text(tmp_path / str(number), name, (unit * (100_000 // len(unit)))[:100_000])
+        took[unit] = time.process_time() - started
+    assert {unit: seconds for unit, seconds in took.items() if seconds > 5} == {}
+
+
+@pytest.mark.slow
+def test_many_large_files_are_read_within_a_bound(tmp_path: Path) -> None:
+    files = {f"{number}.sh": "a;" * 60_000 for number in range(30)}
+    files |= {f"{number}.py": "a;" * 60_000 for number in range(30)}
+    started = time.process_time()
+    flags_of(tmp_path, files)
+    assert time.process_time() - started < 30
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        "import os\n|os.system|(|)|'|\"|curl |http://a.b/| | sh|\n|\\|`|$|{|}|eval|<<E\n|E\n|#|=|+|[|]|,|x|~/.ssh|\u202e|\x1b|;|&|getattr|"
+        "f'|def f():\n  |lambda:|async |\udcff|0".split("|")
+    ),
+    max_size=60,
+).map("".join)
+
+
+def well_formed(found: tuple[RiskFlag, ...], lines: int) -> bool:
+    return all(
+        flag.kind in KINDS
+        and flag.message.isprintable()
+        and len(flag.message) < 300
+        and 0 <= flag.line <= lines
+        and flag.message.encode()
+        for flag in found
+    )
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(content=st.binary(max_size=400) | TEXTS.map(lambda text: text.encode("utf-8", "surrogateescape")))
+@pytest.mark.parametrize("language", ["python", "shell", "javascript", "ruby", "perl", "powershell", "markdown"])
+def test_no_bytes_make_it_raise(language: str, content: bytes) -> None:
+    from skillkit.core.decide.risk.files import SkillFile
+
+    text = content.decode("utf-8", "replace")
+    file = SkillFile("x", language, text, len(content))
+    found = flags_of_skill([flags_of_file("x", flags_module._findings(file, 128_000))])
+    assert well_formed(found, text.count("\n") + 1)

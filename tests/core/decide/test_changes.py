@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillkit.core.decide import changes as changes_module
+from skillkit.core.decide.changes import FILE_CHARACTERS, FILE_LINES, FILES, Side, changes_between
+from skillkit.core.questions import FileChange
+
+
+def folder(parent: Path, name: str, files: dict[str, str | bytes]) -> Path:
+    made = parent / name
+    made.mkdir()
+    for relative, content in files.items():
+        (made / relative).parent.mkdir(parents=True, exist_ok=True)
+        (made / relative).write_bytes(content.encode() if isinstance(content, str) else content)
+    return made
+
+
+def changes(parent: Path, old: dict[str, str | bytes], new: dict[str, str | bytes]) -> tuple[FileChange, ...]:
+    return changes_between(folder(parent, "old", old), folder(parent, "new", new))
+
+
+def test_changed_added_and_removed_files_in_the_order_of_paths(tmp_path: Path) -> None:
+    found = changes(
+        tmp_path,
+        {"SKILL.md": "same\n", "b.py": "one\ntwo\n", "z.py": "old\n"},
+        {"SKILL.md": "same\n", "b.py": "one\nthree\n", "a/n.py": "new"},
+    )
+    assert found == (
+        FileChange("added", "a/n.py", "@@ -0,0 +1,2 @@\n+new\n+\\ No newline at end of file"),
+        FileChange("changed", "b.py", "@@ -1,2 +1,2 @@\n one\n-two\n+three"),
+        FileChange("removed", "z.py", "@@ -1,1 +0,0 @@\n-old"),
+    )
+
+
+def test_what_is_the_same_apart_from_time_and_mode_is_no_change(tmp_path: Path) -> None:
+    old, new = (folder(tmp_path, name, {"a.py": "x\n"}) for name in ("old", "new"))
+    os.chmod(new / "a.py", 0o755)
+    os.utime(new / "a.py", (1, 1))
+    assert changes_between(old, new) == ()
+
+
+def test_hunks_far_apart_keep_their_line_numbers(tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(1, 101)]
+    other = list(lines)
+    other[19], other[79] = "twenty", "eighty"
+    (change,) = changes(tmp_path, {"a": "\n".join([*lines, ""])}, {"a": "\n".join([*other, ""])})
+    assert [line for line in change.diff.split("\n") if line.startswith("@@")] == [
+        "@@ -17,7 +17,7 @@",
+        "@@ -77,7 +77,7 @@",
+    ]
+    assert "-line 20\n+twenty\n line 21" in change.diff
+
+
+def test_binary_files_are_said_to_be_binary(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a.bin": b"\0" * 10}, {"a.bin": b"\0" * 2000})
+    assert change.diff == "- (a binary file of 10 bytes)\n+ (a binary file of 2,000 bytes)"
+
+
+def test_a_text_that_became_binary_says_both(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a": "x\ny\n"}, {"a": b"\0"})
+    assert change.diff == "- (a text of 2 lines)\n+ (a binary file of 1 bytes)"
+
+
+def test_links_are_shown_as_text_and_never_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    old, new = folder(tmp_path, "old", {"a": "text\n"}), folder(tmp_path, "new", {})
+    os.symlink(secret, new / "a")
+    (change,) = changes_between(old, new)
+    assert change == FileChange("changed", "a", f"@@ -1,1 +1,1 @@\n-text\n+link to {secret}")
+
+
+def test_bytes_that_are_no_text_do_not_look_the_same(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a": b"\xff\n"}, {"a": b"\xfe\n"})
+    assert "-\\xff\n+\\xfe" in change.diff
+
+
+def test_a_last_line_that_does_not_end_is_a_change_that_can_be_seen(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a": "x\n"}, {"a": "x"})
+    assert change.diff == "@@ -1,1 +1,2 @@\n x\n+\\ No newline at end of file"
+
+
+def test_a_line_that_only_says_so_does_not_hide_a_change(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a": "x"}, {"a": "x\n\\ No newline at end of file\n"})
+    assert change.diff == "(only the end of its last line differs)"
+
+
+def test_an_empty_file_that_is_added_has_no_diff(tmp_path: Path) -> None:
+    assert changes(tmp_path, {}, {"a": ""}) == (FileChange("added", "a", ""),)
+
+
+def test_a_long_diff_says_how_much_is_missing(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {}, {"a": "x\n" * 1000})
+    lines = change.diff.split("\n")
+    assert len(lines) == FILE_LINES + 1
+    assert lines[-1] == f"... {1000 + 1 - FILE_LINES} more lines"
+
+
+def test_long_lines_and_all_diffs_together_are_bounded(tmp_path: Path) -> None:
+    long_lines = "\n".join("y" * 100_000 for _ in range(5))
+    (change,) = changes(tmp_path, {}, {"a": long_lines})
+    assert "... (100,001 characters)" in change.diff
+    many = changes_between(
+        folder(tmp_path, "none", {}), folder(tmp_path, "many", {f"{n:03}": "z" * 499 + "\n" for n in range(5)})
+    )
+    assert all(len(each.diff) <= FILE_CHARACTERS + 100 for each in (change, *many))
+
+
+def test_the_characters_of_all_files_are_bounded_and_the_rest_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes_module, "ALL_CHARACTERS", 100)
+    found = changes(tmp_path, {}, {f"{n}": "z" * 60 + "\n" for n in range(4)})
+    assert [each.diff.split("\n")[-1] for each in found] == [
+        "+" + "z" * 60,
+        *("... 1 more lines", "... 2 more lines", "... 2 more lines"),
+    ]
+
+
+def test_more_files_than_a_person_reads_are_counted(tmp_path: Path) -> None:
+    old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {f"{n:04}": "x" for n in range(FILES + 7)})
+    found = changes_between(old, new)
+    assert len(found) == FILES + 1
+    assert found[-1] == FileChange("changed", "... 7 more files", "... 7 added")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("\n".join(map(str, range(20_000))), "\n".join(map(str, range(20_000, 0, -1))), id="reversed"),
+        pytest.param("a\nb\n" * 20_000, "b\na\na\n" * 15_000, id="repeated"),
+        pytest.param("x\n" * 30_000, "y\n" + "x\n" * 30_000 + "y\n", id="around"),
+    ],
+)
+def test_large_files_are_compared_within_a_bound(tmp_path: Path, old: str, new: str) -> None:
+    started = time.process_time()
+    (change,) = changes(tmp_path, {"a": old}, {"a": new})
+    assert time.process_time() - started < 10
+    assert change.diff.startswith("@@ ")
+    assert change.diff.split("\n")[-1].startswith("... ")
+
+
+def test_a_file_too_large_to_compare_says_so(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a": "x\n"}, {"a": "y" * 2_000_000})
+    assert change.diff == "- (a text of 1 lines)\n+ (a text of 2,000,000 bytes, too large to compare)"
+
+
+def test_what_cannot_take_part_in_a_run_is_no_change(tmp_path: Path) -> None:
+    old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {})
+    os.mkfifo(new / "pipe")
+    assert changes_between(old, new) == ()
+
+
+def applied(old: tuple[str, ...], diff: list[str]) -> tuple[str, ...]:
+    """The new lines, by reading the diff as a patch program does."""
+    new: list[str] = []
+    at = 0
+    for line in diff:
+        if line.startswith("@@"):
+            number, length = map(int, line.split()[1][1:].split(","))
+            first = number - (length > 0)
+            new += old[at:first]
+            at = first
+        elif line.startswith("+"):
+            new.append(line[1:])
+        else:
+            assert old[at] == line[1:]
+            new += [] if line.startswith("-") else [line[1:]]
+            at += 1
+    return (*new, *old[at:])
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d d"]), max_size=30).map(tuple)
+
+
+@settings(derandomize=True, deadline=None)
+@given(old=LINES, new=LINES, limit=st.sampled_from([0, 50, 250_000]))
+def test_a_diff_leads_from_the_old_text_to_the_new(old: tuple[str, ...], new: tuple[str, ...], limit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes_module, "COMPARED_LINES", limit)
+        diff = [line for line in changes_module._diff(Side(old), Side(new)) if not line.startswith("(")]
+        assert applied(old, diff) == new
