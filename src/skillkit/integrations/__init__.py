@@ -1,0 +1,1 @@
+"""Where agents live: tools without a framework, LangChain, MCP, commands in model output."""
