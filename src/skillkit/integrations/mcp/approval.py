@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from typing import Any
 
 import mcp_types as types
@@ -99,7 +100,8 @@ class McpApprover:
             try:
                 return self.client.ask(request, cancel)
             except ClientNotReachedError:
-                pass
+                if cancel is not None and cancel.is_set():
+                    raise
         return self.local.ask(request, cancel)
 
 
@@ -123,6 +125,9 @@ class AskingApprover:
                     continue
                 asked.cancel()
                 reason = "nobody answered in time, or the call was cancelled"
+                raise ApprovalUnavailableError(f"Not approved: {reason}.", reasons=[reason]) from None
+            except CancelledError:
+                reason = "the client is gone"
                 raise ApprovalUnavailableError(f"Not approved: {reason}.", reasons=[reason]) from None
             except (MCPError, ValidationError) as error:
                 reason = f"the client did not ask: {error}"

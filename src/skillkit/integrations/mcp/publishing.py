@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import mimetypes
+import os
 from typing import Any
 
 import mcp_types as types
@@ -21,7 +22,7 @@ EXTENSION = "io.modelcontextprotocol/skills"
 DIGEST_KEY = "io.modelcontextprotocol.skills/digest"
 TEMPLATE = "skill://{skill}/{+path}"
 ARGUMENTS = "arguments"
-MARKDOWN = "text/markdown"
+KINDS = {".md": "text/markdown", ".ts": "text/x-typescript"}  # systems differ about the first, and take .ts for video
 PAGE_SKILLS = 50
 
 Context = ServerRequestContext[Any, Any]
@@ -140,7 +141,8 @@ def contents(uri: str, path: str, content: bytes) -> types.TextResourceContents 
 
 
 def kind_of(path: str) -> str:
-    return MARKDOWN if path.endswith(".md") else mimetypes.guess_type(path)[0] or "application/octet-stream"
+    known = KINDS.get(os.path.splitext(path)[1]) or mimetypes.guess_type(path)[0]
+    return known or "application/octet-stream"
 
 
 def readable(path: str) -> str:

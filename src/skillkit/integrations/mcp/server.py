@@ -98,7 +98,7 @@ class SkillServer:
                 name=tool.name,
                 title=TITLES.get(tool.name),
                 description=tool.description,
-                input_schema=tool.input_schema,
+                input_schema=dict(tool.input_schema),
                 annotations=types.ToolAnnotations(read_only_hint=tool.name == "read_skill_file"),
             )
             for tool in SkillFunctions(self.manager).tools()
