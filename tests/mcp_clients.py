@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,23 @@ from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from pydantic import ConfigDict
 from skill_folders import skill_folder
 
-__all__ = ["ERAS", "TOKEN", "Conversation", "Person", "conversing", "http_server", "over_http", "over_stdio", "text_of"]
+__all__ = [
+    "ERAS",
+    "TOKEN",
+    "Conversation",
+    "Person",
+    "answering",
+    "command_for",
+    "conversing",
+    "environment",
+    "http_server",
+    "over_http",
+    "over_stdio",
+    "text_of",
+]
 
 ERAS = ("legacy", "2026-07-28")
 TOKEN = "a-token-for-tests-only"
@@ -99,7 +113,7 @@ class Conversation:
 class AnyResult(types.Result):
     """Whatever a method of an extension gives."""
 
-    model_config = {**types.Result.model_config, "extra": "allow"}
+    model_config = ConfigDict(extra="allow")
 
 
 def text_of(result: types.CallToolResult) -> str:
@@ -140,9 +154,13 @@ def over_stdio(folder: Path, *options: str) -> Any:
     )
 
 
-def over_http(url: str, token: str = TOKEN) -> Any:
-    client = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-    return streamable_http_client(url, http_client=client)
+@asynccontextmanager
+async def over_http(url: str) -> AsyncIterator[Any]:
+    async with (
+        create_mcp_http_client(headers={"Authorization": f"Bearer {TOKEN}"}) as client,
+        streamable_http_client(url, http_client=client) as streams,
+    ):
+        yield streams
 
 
 @contextmanager

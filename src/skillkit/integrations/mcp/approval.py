@@ -214,6 +214,8 @@ class LocalApprover:
             reason = "the question cannot be kept for a person"
             raise ApprovalUnavailableError(f"Not approved: {reason}: {error}", reasons=[reason]) from error
         except ApprovalUnavailableError as error:
+            if cancel is not None and cancel.is_set():
+                raise
             reason = f"nobody answered within {self.wait_seconds:g} s"
             raise ApprovalUnavailableError(
                 f"Not approved: {reason}. The question stays open for {lifetime:g} s. {HOW_TO_ANSWER}", reasons=[reason]
