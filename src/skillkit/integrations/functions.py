@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.executor import Flow, OnOutput
+from skillkit.core.find.references import ScriptReference
+from skillkit.core.instructions import instructions_for
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.questions import Approver
 from skillkit.core.resolve import CallArguments
+from skillkit.core.together import Outcome, execute_together
 from skillkit.core.waiting import awaited_run
+from skillkit.integrations.loading import loaded_skill
 from skillkit.integrations.skill_files import file_text
 from skillkit.integrations.tool_schemas import (
     TOOLS,
@@ -22,6 +27,7 @@ from skillkit.integrations.tool_schemas import (
     parsed_arguments,
     tool_schemas,
 )
+from skillkit.present.skill_context import SkillContext, envelope
 from skillkit.present.tool_result import ScriptToolResult, refusal_status, refusal_text, run_status, run_text
 
 __all__ = ["ScriptToolResult", "SkillFunctions", "ToolSchema"]
@@ -45,6 +51,21 @@ class SkillFunctions:
         self.approver = approver or manager.approver
         self.session_id = session_id or manager.session_id
         self.run_scripts = run_scripts
+
+    def load_skill(
+        self,
+        skill_name: str,
+        *,
+        run_scripts: bool | None = None,
+        tool_use_id: str | None = None,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptToolResult:
+        """As the tool of this name; `run_scripts=False` loads only."""
+        chosen = self.run_scripts if run_scripts is None else run_scripts
+        functions = SkillFunctions(self.manager, approver=self.approver, session_id=self.session_id, run_scripts=chosen)
+        arguments = {"skill_name": skill_name}
+        return functions.call("load_skill", arguments, tool_use_id, cancel=cancel, on_output=on_output)
 
     @property
     def flow(self) -> Flow:
@@ -134,17 +155,8 @@ class SkillFunctions:
         **run: Any,  # noqa: ANN401 - the flow's
     ) -> ScriptToolResult:
         is_text = isinstance(input, str)
-        call = CallArguments(
-            script_name=script,
-            arguments=None if is_text else input,
-            argv=tuple(args or ()),
-            stdin=input if is_text else None,
-            timeout=self.manager.default_script_timeout,
-            session_id=self.session_id,
-            workspace=self.manager.workspace,
-            agent_facing=True,
-            call_id=tool_use_id or "",
-        )
+        arguments, stdin = (None, input) if is_text else (input, None)
+        call = self._call(script, tool_use_id, arguments=arguments, argv=tuple(args or ()), stdin=stdin)
         try:
             skill = self._skill(skill_name)
         except SkillNotFoundError as error:
@@ -167,9 +179,38 @@ class SkillFunctions:
         tool_use_id: str | None,
         *,
         skill_name: str,
-        **_: Any,  # noqa: ANN401 - the flow's
+        **run: Any,  # noqa: ANN401 - the flow's
     ) -> ScriptToolResult:
-        return ScriptToolResult(tool_use_id, self.manager.invoke_skill(self._skill(skill_name).name))
+        """Always the envelope; one that says why where there is no such skill."""
+
+        def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome]:
+            calls = [
+                replace(self._call(each.script, tool_use_id, argv=each.argv), from_instructions=True)
+                for each in references
+            ]
+            return execute_together(self.flow, skill, calls, approver=self.approver, **run)
+
+        try:
+            skill = self._skill(skill_name)
+            context = loaded_skill(skill, self._instructions(skill), outcomes if self.run_scripts else None)
+        except SkillKitError as error:
+            status = refusal_status(error)
+            context = SkillContext(skill_name, status, str(error))
+        return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status)
+
+    def _instructions(self, skill: Skill) -> str:
+        return instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace)
+
+    def _call(self, script: str, call_id: str | None, **given: Any) -> CallArguments:  # noqa: ANN401 - what a call has
+        return CallArguments(
+            script_name=script,
+            timeout=self.manager.default_script_timeout,
+            session_id=self.session_id,
+            workspace=self.manager.workspace,
+            agent_facing=True,
+            call_id=call_id or "",
+            **given,
+        )
 
     def _skill(self, name: str) -> Skill:
         """SkillNotFoundError for what is hidden from models, as if it were not there."""
