@@ -48,7 +48,8 @@ class Person:
         self.forms: list[types.ElicitRequestFormParams] = []
         self.says: types.ElicitResult | types.ErrorData = answering("no")
 
-    async def asked(self, _: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
+    async def asked(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
+        assert context.session is not None
         assert isinstance(params, types.ElicitRequestFormParams)
         self.forms.append(params)
         return self.says
@@ -83,8 +84,9 @@ class Conversation:
     def start(self, name: str, on_progress: Callable[[float, str], None] | None = None, **given: Any) -> Future[Any]:
         """A call under way; cancelling the future cancels the call."""
 
-        async def progressed(progress: float, _: float | None, message: str | None) -> None:
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
             if on_progress is not None:
+                assert total is None, "nobody knows how much a script will print"
                 on_progress(progress, message or "")
 
         async def called() -> types.CallToolResult:

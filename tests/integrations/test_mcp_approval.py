@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from mcp_clients import ERAS, Conversation, answering, conversing, environment, 
 from running import kinds, made_manager, only_record, wait_for
 
 from skillkit import GUARDED, World
+from skillkit.core.questions import OPTIONS, OptionRequest
+from skillkit.integrations.mcp.approval import form_of
 from skillkit.integrations.mcp.server import create_server
 
 SCRIPTS = {"scripts/hello.sh": 'echo "hello $1"\n'}
@@ -26,12 +29,17 @@ def era(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def served(folder: Path, **settings: Any) -> Any:
-    return create_server(made_manager(folder, SCRIPTS, policy=GUARDED), **settings)
+@contextmanager
+def talking(folder: Path, era: str, *, has_form: bool = True, **settings: Any) -> Iterator[Conversation]:
+    with (
+        made_manager(folder, SCRIPTS, policy=GUARDED) as manager,
+        conversing(create_server(manager, **settings), folder, era=era, has_form=has_form) as talk,
+    ):
+        yield talk
 
 
 def test_nobody_answers_and_the_model_is_told_how_a_person_can(tmp_path: Path, era: str) -> None:
-    with conversing(served(tmp_path, approval_wait=0.1), tmp_path, era=era, has_form=False) as talk:
+    with talking(tmp_path, era, has_form=False, approval_wait=0.1) as talk:
         result = talk.run("demo", "hello")
     assert result.is_error
     for told in ("approval_unavailable", "nobody answered within 0.1 s", "`skillkit approvals list`"):
@@ -41,7 +49,7 @@ def test_nobody_answers_and_the_model_is_told_how_a_person_can(tmp_path: Path, e
 
 def test_an_answer_given_later_counts_when_the_call_is_made_again(tmp_path: Path, era: str) -> None:
     with (
-        conversing(served(tmp_path, approval_wait=0.1), tmp_path, era=era, has_form=False) as talk,
+        talking(tmp_path, era, has_form=False, approval_wait=0.1) as talk,
         World(tmp_path / "state") as world,
     ):
         talk.run("demo", "hello", "you")
@@ -53,15 +61,14 @@ def test_an_answer_given_later_counts_when_the_call_is_made_again(tmp_path: Path
 
 
 def test_asking_locally_leaves_the_client_s_form_alone(tmp_path: Path, era: str) -> None:
-    server = served(tmp_path, approval_wait=0.1, asks_client=False)
-    with conversing(server, tmp_path, era=era) as talk:
+    with talking(tmp_path, era, approval_wait=0.1, asks_client=False) as talk:
         talk.person.will("yes_once")
         assert "approval_unavailable" in text_of(talk.run("demo", "hello"))
         assert not talk.person.forms
 
 
 def test_a_client_that_fails_to_ask_is_replaced_by_the_store(tmp_path: Path) -> None:
-    with conversing(served(tmp_path, approval_wait=0.1), tmp_path, era="legacy") as talk:
+    with talking(tmp_path, "legacy", approval_wait=0.1) as talk:
         talk.person.says = types.ErrorData(code=types.INTERNAL_ERROR, message="no window")
         assert "nobody answered within 0.1 s" in text_of(talk.run("demo", "hello"))
         assert talk.person.forms
@@ -69,7 +76,7 @@ def test_a_client_that_fails_to_ask_is_replaced_by_the_store(tmp_path: Path) -> 
 
 def test_cancelling_a_call_that_waits_for_a_person_runs_nothing(tmp_path: Path, era: str) -> None:
     with (
-        conversing(served(tmp_path, approval_wait=60), tmp_path, era=era, has_form=False) as talk,
+        talking(tmp_path, era, has_form=False, approval_wait=60) as talk,
         World(tmp_path / "state") as world,
     ):
         waiting = talk.start("skills_run_script", skill_name="demo", script="hello")
@@ -83,7 +90,7 @@ def test_cancelling_a_call_that_waits_for_a_person_runs_nothing(tmp_path: Path, 
 
 @pytest.fixture
 def modern(tmp_path: Path) -> Iterator[Conversation]:
-    with conversing(served(tmp_path, approval_wait=0.1), tmp_path, era="2026-07-28") as talk:
+    with talking(tmp_path, "2026-07-28", approval_wait=0.1) as talk:
         yield talk
 
 
@@ -145,9 +152,6 @@ def test_a_skill_that_changed_under_the_question_is_asked_about_again(modern: Co
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
 def test_older_clients_get_the_options_in_their_own_way(version: str) -> None:
-    from skillkit.core.questions import OPTIONS, OptionRequest
-    from skillkit.integrations.mcp.approval import form_of
-
     form = form_of(OptionRequest("id", "May it?", "", OPTIONS), version).params
     assert isinstance(form, types.ElicitRequestFormParams)
     field = form.requested_schema["properties"]["answer"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_the_record_names_the_channel_and_the_server_s_session(talk: Conversatio
     talk.run(name, "hello")
     started = [each.fields for each in records_of(talk.folder) if each.fields.get("skill") == name]
     assert started[0]["channel"] == "elicitation"
-    assert started[0]["session"].startswith("mcp-")
+    assert str(started[0]["session"]).startswith("mcp-")
     assert kinds(talk.folder).count("started") >= 1
 
 
@@ -189,6 +190,19 @@ def test_resources_are_the_files_with_their_digests(talk: Conversation, name: st
         assert (listed[uri].meta or {})["io.modelcontextprotocol.skills/digest"] == digest(content)
 
 
+def test_names_that_are_no_text_harm_nothing(talk: Conversation, name: str) -> None:
+    folder = talk.add_skill(name, HELLO)
+    odd = os.fsencode(folder / "scripts") + b"/odd-\xff.sh"
+    Path(os.fsdecode(odd)).write_text("echo odd\n")
+    talk.person.will("yes_once")
+    assert any("odd-?" in str(tool.input_schema) for tool in talk.tools())
+    assert "odd-" in text_of(talk.run(name, "nothing"))
+    uris = [each.uri for each in talk.portal.call(talk.client.list_resources).resources]
+    assert read(talk, next(uri for uri in uris if uri.endswith("/scripts/odd-%FF.sh"))) == b"echo odd\n"
+    assert talk.portal.call(talk.client.get_prompt, name).messages
+    assert text_of(talk.run(name, "hello", "you")) == "hello you\n"
+
+
 def test_the_skills_extension_lists_and_gets_the_same_entry(talk: Conversation, name: str) -> None:
     talk.add_skill(name, HELLO, frontmatter=f"name: {name}\ndescription: It greets.\nlicense: MIT\n")
     uri = f"skill://{name}/SKILL.md"
@@ -205,13 +219,25 @@ def test_the_skills_extension_lists_and_gets_the_same_entry(talk: Conversation, 
 
 @pytest.mark.parametrize(
     "path",
-    ["", "/", "/nothing.md", "/../secret", "/%2e%2e/secret", "/scripts", "/out", "//SKILL.md", "/.git/config"],
+    [
+        "",
+        "/",
+        "/nothing.md",
+        "/../secret",
+        "/%2e%2e/secret",
+        "/scripts",
+        "/out",
+        "//SKILL.md",
+        "/.git/config",
+        "/linked",
+    ],
 )
 def test_what_is_not_published_cannot_be_read(talk: Conversation, path: str) -> None:
     folder = talk.add_skill("walled", {**HELLO, ".git/config": "secret"})
     (folder.parent / "secret").write_text("secret")
     if not (folder / "out").is_symlink():
         (folder / "out").symlink_to("../secret")
+        (folder / "linked").symlink_to(".git/config")
     assert read(talk, "skill://walled/SKILL.md"), "what is published can be"
     with pytest.raises(MCPError, match="Nothing is published") as refused:
         read(talk, f"skill://walled{path}")

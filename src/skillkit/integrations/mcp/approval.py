@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -201,15 +202,17 @@ class LocalApprover:
 
     channel = "store"
 
-    def __init__(self, world: World, wait_seconds: float) -> None:
-        self.world = world
+    def __init__(self, state_dir: Path, wait_seconds: float) -> None:
+        self.state_dir = state_dir
         self.wait_seconds = wait_seconds
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         lifetime = max(LIFETIME_SECONDS, self.wait_seconds)
+        stop = Cancellation(cancel, Deadline(self.wait_seconds))
         try:
-            self.world.open(request, expires_in=lifetime, single_use=FOR_ONE_RUN)
-            return self.world.wait(request.id, cancel=Cancellation(cancel, Deadline(self.wait_seconds)))
+            with World(self.state_dir) as world:
+                world.open(request, expires_in=lifetime, single_use=FOR_ONE_RUN)
+                return world.wait(request.id, cancel=stop)
         except (RequestClosedError, StateUnavailableError) as error:
             reason = "the question cannot be kept for a person"
             raise ApprovalUnavailableError(f"Not approved: {reason}: {error}", reasons=[reason]) from error

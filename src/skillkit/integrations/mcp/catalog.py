@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from skillkit.core.digest import file_hash, manifest_of
+from skillkit.core.digest import LEFT_OUT, file_hash, manifest_of
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.frontmatter import read_frontmatter
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata, open_at_once, skill_file_bytes
-from skillkit.core.paths import FilePathResolver
+from skillkit.core.paths import FilePathResolver, real_path
 
 __all__ = ["NoSuchAddressError", "PublishedFile", "SkillCatalog"]
 
@@ -93,8 +93,8 @@ class SkillCatalog:
         """A file's path in its skill, and its bytes."""
         skill, relative = self._located(uri)
         try:
-            path = FilePathResolver.resolve_path(skill.base_directory, relative)
-            if not path.is_file() or ".git" in Path(relative).parts:
+            path = published_path(skill.base_directory, relative)
+            if path is None:
                 raise no_such(uri)
             with open(path, "rb", opener=open_at_once) as file:
                 content = file.read(BYTE_LIMIT + 1) or b""
@@ -122,18 +122,23 @@ def address(skill: SkillMetadata, relative: str) -> str:
     return f"{SCHEME}{quote(skill.name, safe='')}/{quote(os.fsencode(relative), safe='/')}"
 
 
+def published_path(folder: Path, relative: str) -> Path | None:
+    """Where the file behind this path really is; None for what is no file, and for a repository's own."""
+    path = FilePathResolver.resolve_path(folder, relative)
+    inside = (Path(relative), path.relative_to(real_path(folder)))
+    return path if path.is_file() and not any(LEFT_OUT in each.parts for each in inside) else None
+
+
 def digest_and_size(folder: Path, relative: str, content: str) -> tuple[str, int] | None:
     """Of what a reader of this path gets; a link counts as the file it leads to, inside the skill."""
     try:
-        if content.startswith("sha256 "):
-            return f"sha256:{content.removeprefix('sha256 ')}", os.lstat(folder / relative).st_size
-        if content.startswith("link "):
-            target = FilePathResolver.resolve_path(folder, relative)
-            if target.is_file():
-                return f"sha256:{file_hash(str(target))}", target.stat().st_size
-    except (OSError, SkillKitError):
+        path = published_path(folder, relative)
+        if path is None:
+            return None
+        known = content.removeprefix("sha256 ") if content.startswith("sha256 ") else file_hash(str(path))
+        return f"sha256:{known}", path.stat().st_size
+    except (OSError, SkillKitError):  # it leads out, or cannot be read
         return None
-    return None
 
 
 def no_such(uri: str) -> NoSuchAddressError:

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.models import SkillMetadata
 from skillkit.integrations.mcp.catalog import FILE_LIMIT, NoSuchAddressError, PublishedFile, SkillCatalog
+from skillkit.integrations.mcp.wording import in_unicode
 
 __all__ = ["EXTENSION", "Publishing", "SkillUriParams"]
 
@@ -80,7 +81,7 @@ class Publishing:
             text = await self.catalog.manager.ainvoke_skill(params.name, given)
         except SkillKitError as error:
             raise invalid(str(error)) from error
-        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        message = types.PromptMessage(role="user", content=types.TextContent(text=in_unicode(text)))
         return types.GetPromptResult(description=skill.description, messages=[message])
 
     async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def resource(skill: SkillMetadata, file: PublishedFile) -> types.Resource:
     is_main = file.path == "SKILL.md"
     return types.Resource(
         uri=file.uri,
-        name=skill.name if is_main else readable(f"{skill.name}/{file.path}"),
+        name=skill.name if is_main else in_unicode(f"{skill.name}/{file.path}"),
         description=skill.description if is_main else None,
         mime_type=kind_of(file.path),
         size=file.size,
@@ -145,10 +146,5 @@ def kind_of(path: str) -> str:
     return known or "application/octet-stream"
 
 
-def readable(path: str) -> str:
-    """A name that is not UTF-8 still has to travel as JSON."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def invalid(message: str) -> MCPError:
-    return MCPError(code=types.INVALID_PARAMS, message=message)
+    return MCPError(code=types.INVALID_PARAMS, message=in_unicode(message))

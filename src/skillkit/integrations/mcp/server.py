@@ -13,7 +13,6 @@ from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from skillkit._version import __version__
-from skillkit.core.decide.requests import World
 from skillkit.core.manager import SkillManager
 from skillkit.core.questions import Approver
 from skillkit.integrations.functions import ScriptToolResult, SkillFunctions
@@ -32,6 +31,7 @@ from skillkit.integrations.mcp.approval import (
 from skillkit.integrations.mcp.calls import LiveProgress, stoppable
 from skillkit.integrations.mcp.catalog import SkillCatalog
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
+from skillkit.integrations.mcp.wording import in_unicode
 
 __all__ = ["APPROVAL_WAIT_SECONDS", "SkillServer", "create_server"]
 
@@ -61,7 +61,7 @@ class SkillServer:
     def __init__(self, manager: SkillManager, *, approval_wait: float, asks_client: bool) -> None:
         self.manager = manager
         self.session_id = f"mcp-{secrets.token_hex(8)}"
-        self.local = LocalApprover(World(manager.state_dir), approval_wait)
+        self.local = LocalApprover(manager.state_dir, approval_wait)
         self.asks_client = asks_client
         self.answers = CallAnswers()
         self.server = self._served(Publishing(SkillCatalog(manager)))
@@ -97,8 +97,8 @@ class SkillServer:
             types.Tool(
                 name=tool.name,
                 title=TITLES.get(tool.name),
-                description=tool.description,
-                input_schema=dict(tool.input_schema),
+                description=in_unicode(tool.description),
+                input_schema=in_unicode(dict(tool.input_schema)),
                 annotations=types.ToolAnnotations(read_only_hint=tool.name == "read_skill_file"),
             )
             for tool in SkillFunctions(self.manager).tools()
@@ -123,7 +123,7 @@ class SkillServer:
             return question_result(asked.request, ctx.protocol_version)
         finally:
             reporting.cancel()
-        text = types.TextContent(text=result.content)
+        text = types.TextContent(text=in_unicode(result.content))
         return types.CallToolResult(content=[text], is_error=result.is_error)
 
     def _approver(self, ctx: Context, params: types.CallToolRequestParams) -> Approver:

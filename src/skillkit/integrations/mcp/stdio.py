@@ -18,8 +18,6 @@ from mcp.server.stdio import stdio_server
 
 __all__ = ["serve_stdio"]
 
-ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
-
 
 def serve_stdio(server: Server[Any]) -> None:
     """Until the client closes our stdin, or a signal ends us; calls under way are cancelled, their scripts killed."""
@@ -31,15 +29,15 @@ async def _serve(server: Server[Any], incoming: int, outgoing: int) -> None:
     writer = io.TextIOWrapper(os.fdopen(outgoing, "wb", closefd=False), encoding="utf-8")
     lines: Any = Lines(incoming)  # all that the transport asks of a file to read
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
+        if os.name == "posix":  # elsewhere no loop can wait for signals
+            tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
         async with stdio_server(lines, anyio.wrap_file(writer)) as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:
-    numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
-    with anyio.open_signal_receiver(*numbers) as received:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
         async for _ in received:
             scope.cancel()
             return
