@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 from mcp_clients import environment
@@ -29,6 +32,38 @@ def test_a_token_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
     )
     assert ended.exit_code == 2
     assert "at least 16" in ended.output
+
+
+def test_a_token_is_made_up_where_none_is_given(tmp_path: Path) -> None:
+    code = "from skillkit.cli.mcp import mcp_command; mcp_command()"
+    given = {key: value for key, value in environment(tmp_path).items() if key != "SKILLKIT_MCP_TOKEN"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "--http", "127.0.0.1:0", "--skills", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=given,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            token = process.stderr.readline().partition("bearer token: ")[2].strip()
+            url = process.stderr.readline().partition("mcp: ")[2].strip()
+            assert len(token) > 40
+            assert httpx2.get(url).status_code == 401
+            assert httpx2.get(url, headers={"Authorization": f"Bearer {token}"}).status_code != 401
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+def test_every_configuration_in_the_how_to_can_be_used() -> None:
+    page = Path(__file__).parents[2] / "docs/how-to/mcp.md"
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL)]
+    servers = [server for block in blocks for server in (block.get("mcpServers") or block["servers"]).values()]
+    started = [server["args"] for server in servers if "command" in server]
+    assert len(started) == 4
+    for name, *arguments in started:
+        assert name == "mcp"
+        mcp_command.make_context("mcp", arguments)
 
 
 def test_a_port_in_use_is_named() -> None:

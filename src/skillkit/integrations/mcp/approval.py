@@ -22,6 +22,7 @@ from skillkit.core.approving import Cancellation
 from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
 from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.integrations.mcp.wording import in_unicode
 from skillkit.present.request import form_text
 
 __all__ = ["CallAnswers", "LocalApprover", "McpApprover", "QuestionReturned", "can_elicit", "question_result"]
@@ -71,7 +72,7 @@ def form_of(request: OptionRequest, protocol_version: str) -> types.ElicitReques
         choices = {"enum": ids, "enumNames": [option.label for option in request.options]}
     field = {"type": "string", "title": "May it run?", **choices}
     schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
-    message = form_text(request, COLUMNS, source_rows=SOURCE_ROWS)
+    message = in_unicode(form_text(request, COLUMNS, source_rows=SOURCE_ROWS))
     return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
 
 

@@ -82,7 +82,7 @@ class Publishing:
         except SkillKitError as error:
             raise invalid(str(error)) from error
         message = types.PromptMessage(role="user", content=types.TextContent(text=in_unicode(text)))
-        return types.GetPromptResult(description=skill.description, messages=[message])
+        return types.GetPromptResult(description=in_unicode(skill.description), messages=[message])
 
     async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         return await asyncio.to_thread(self._entries, params)
@@ -117,8 +117,8 @@ def resource(skill: SkillMetadata, file: PublishedFile) -> types.Resource:
     is_main = file.path == "SKILL.md"
     return types.Resource(
         uri=file.uri,
-        name=skill.name if is_main else in_unicode(f"{skill.name}/{file.path}"),
-        description=skill.description if is_main else None,
+        name=in_unicode(skill.name if is_main else f"{skill.name}/{file.path}"),
+        description=in_unicode(skill.description) if is_main else None,
         mime_type=kind_of(file.path),
         size=file.size,
         _meta={DIGEST_KEY: file.digest},
@@ -127,7 +127,7 @@ def resource(skill: SkillMetadata, file: PublishedFile) -> types.Resource:
 
 def prompt(skill: SkillMetadata) -> types.Prompt:
     argument = types.PromptArgument(name=ARGUMENTS, description="What the skill is to work on.", required=False)
-    return types.Prompt(name=skill.name, description=skill.description, arguments=[argument])
+    return types.Prompt(name=in_unicode(skill.name), description=in_unicode(skill.description), arguments=[argument])
 
 
 def contents(uri: str, path: str, content: bytes) -> types.TextResourceContents | types.BlobResourceContents:
