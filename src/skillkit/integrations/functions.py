@@ -28,7 +28,15 @@ from skillkit.integrations.tool_schemas import (
     tool_schemas,
 )
 from skillkit.present.skill_context import SkillContext, envelope
-from skillkit.present.tool_result import ScriptToolResult, refusal_status, refusal_text, run_status, run_text
+from skillkit.present.tool_result import (
+    SHOWN_CHARACTERS,
+    ScriptToolResult,
+    refusal_status,
+    refusal_text,
+    run_status,
+    run_text,
+    told_output,
+)
 
 __all__ = ["ScriptToolResult", "SkillFunctions", "ToolSchema"]
 
@@ -131,9 +139,9 @@ class SkillFunctions:
         if name not in TOOLS:
             return refused(tool_use_id, "not_found", f"There is no tool {name!r}. There are: {', '.join(TOOLS)}.")
         given = parsed_arguments(arguments)
-        problem = argument_problem(name, {} if given is None else given)
+        problem = argument_problem(name, given)
         if given is None or problem:
-            return refused(tool_use_id, "invalid_arguments", problem or f"{name}: the arguments are no JSON object.")
+            return refused(tool_use_id, "invalid_arguments", problem)
         handlers: dict[str, Callable[..., ScriptToolResult]] = {
             "load_skill": self._load_skill,
             "skills_run_script": self._run_script,
@@ -162,7 +170,19 @@ class SkillFunctions:
         except SkillNotFoundError as error:
             self.flow.record_unresolved(error, skill_name, call)
         result = self.flow.execute(skill, call, approver=self.approver, **run)
-        return ScriptToolResult(tool_use_id, run_text(result), not result.success, run_status(result), result)
+        text = run_text(result, self._rest(told_output(result)))
+        return ScriptToolResult(tool_use_id, text, not result.success, run_status(result), result)
+
+    def _rest(self, output: str) -> str:
+        """Where all of an output is that a model sees only a part of."""
+        if len(output) <= SHOWN_CHARACTERS:
+            return ""
+        try:
+            file = self.flow.work_folders.new() / "output.txt"
+            file.write_text(output, encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return ""
+        return f"All of it is in {file} until the session ends."
 
     def _read_file(
         self,

@@ -128,19 +128,22 @@ def parsed_arguments(given: object) -> dict[str, Any] | None:
     return dict(given) if isinstance(given, Mapping) and all(isinstance(key, str) for key in given) else None
 
 
-def argument_problem(tool: str, arguments: Mapping[str, Any]) -> str | None:
-    """One sentence on what does not fit, and what would; whether a name exists is looked up later."""
+def argument_problem(tool: str, arguments: Mapping[str, Any] | None) -> str:
+    """What does not fit, and what would; empty when all fits. Whether a name exists is looked up later."""
     expected = TOOLS[tool]
     required = [name for name, kind in expected.items() if kind == TEXT]
-    problems = [f"{name!r} is missing" for name in required if arguments.get(name) is None]
-    problems += [f"{name!r} is unknown" for name in arguments if name not in expected]
-    problems += [
-        f"{name!r} is not {expected[name]}"
-        for name, value in arguments.items()
-        if name in expected and value is not None and not fits(value, expected[name])
-    ]
+    if arguments is None:
+        problems = ["the arguments are no JSON object"]
+    else:
+        problems = [f"{name!r} is missing" for name in required if arguments.get(name) is None]
+        problems += [f"{name!r} is unknown" for name in arguments if name not in expected]
+        problems += [
+            f"{name!r} is not {expected[name]}"
+            for name, value in arguments.items()
+            if name in expected and value is not None and not fits(value, expected[name])
+        ]
     if not problems:
-        return None
+        return ""
     told = ", ".join(f"{name} ({kind}{'' if name in required else ', optional'})" for name, kind in expected.items())
     return f"{tool}: {'; '.join(problems)}. It takes: {told}."
 

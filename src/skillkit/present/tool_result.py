@@ -25,6 +25,7 @@ __all__ = [
     "run_status",
     "run_text",
     "shortened",
+    "told_output",
 ]
 
 SHOWN_CHARACTERS = 30_000
@@ -64,11 +65,14 @@ def run_status(result: ScriptExecutionResult) -> str:
     return "ok" if result.success else "failed"
 
 
+def told_output(result: ScriptExecutionResult) -> str:
+    is_on_stderr = not result.success and bool(result.stderr.strip())
+    return result.stderr if is_on_stderr else result.stdout
+
+
 def run_text(result: ScriptExecutionResult, rest: str = "") -> str:
     """Stdout of a success; stderr of a failure, else its stdout; and the known cause of a failure."""
-    is_on_stderr = not result.success and bool(result.stderr.strip())
-    text = result.stderr if is_on_stderr else result.stdout
-    shown = shortened(text, rest)
+    shown = shortened(told_output(result), rest)
     if result.success:
         return shown
     if not shown.strip():

@@ -11,8 +11,14 @@ RUN = re.compile(
     r"|start(?:s|ing)?|us(?:e|es|ing)|do(?:ing)? th(?:is|ese|at))\b",
     re.IGNORECASE,
 )
-IMPERATIVE = re.compile(r"\b(?:re-?)?(?:run|execute|invoke|launch)(?:ning|ing)?\b[^`\0]{0,40}$", re.IGNORECASE)
-NOT = re.compile(r"\b(?:never|ever|not|cannot|without|avoid|stop|no need to|no longer)\b|n['\u2019]t\b", re.IGNORECASE)
+IMPERATIVE = re.compile(
+    r"\b(?:re-?)?(?:run|execute|invoke|launch)(?:ning|ing)?\b[^\0]{0,40}(?:\0(?:[,\s]|and|or|then){1,30})*$",
+    re.IGNORECASE,
+)
+NOT = re.compile(
+    r"\b(?:never|ever|not|cannot|without|avoid|stop|no need to|no longer|instead of|rather than)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
 NOT_ASIDE = re.compile(r"(?:\b(?:not|never)|n['\u2019]t),[^,;]*,\s*$", re.IGNORECASE)
 DO_FORGET = re.compile(r"(?:not|n['\u2019]t|never)\s+(?:\w+\s+)?(?:forget|fail|hesitate|skip)\b", re.IGNORECASE)
 INSTEAD = re.compile(r"\b(?:instead of|rather than|never|not|avoid|don['\u2019]t|do not)\b|❌|🚫", re.IGNORECASE)

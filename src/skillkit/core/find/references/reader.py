@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from skillkit.core.find.references.negation import is_forbidden_by_comment
@@ -20,11 +21,14 @@ from skillkit.core.models import Skill, open_at_once
 
 __all__ = ["References", "ScriptReference", "references_in"]
 
-FILE_CHARACTERS = 256_000
+FILE_CHARACTERS = 200_000
+ALL_CHARACTERS = 500_000
+COMMANDS_IN_ONE_BLOCK = 1_000
 LINKED_FILES = 30
 LINK_DEPTH = 2
 COMMANDS = 100
 SHOWN_CHARACTERS = 300
+SHOWN_WORDS = 100
 TOKEN = re.compile(r"[^\s`'\"()\[\],;|]+")
 
 
@@ -63,10 +67,12 @@ def references_in(skill: Skill) -> References:
     waiting, files = [(own, 0)], [own]
     commands: dict[tuple[object, ...], ScriptReference] = {}
     mentioned: dict[str, None] = {}
-    while waiting:
+    room = ALL_CHARACTERS
+    while waiting and room > 0:
         source, depth = waiting.pop(0)
         text = skill.content if source == own else text_of(places.base / source)
-        text = with_folders_marked(text[:FILE_CHARACTERS])
+        text = with_folders_marked(text[: min(room, FILE_CHARACTERS)])
+        room -= len(text)
         folder = posixpath.dirname(source)
         for passage in passages_in(text):
             linked = linked_file(passage, places, folder)
@@ -114,6 +120,11 @@ def text_of(path: Path) -> str:
     return raw.decode("utf-8-sig", "replace")
 
 
+def as_written(command: SimpleCommand) -> str:
+    text = " ".join(word.raw for word in command.words[:SHOWN_WORDS])
+    return text.replace(SKILL, "{baseDir}").replace(PLUGIN, "${CLAUDE_PLUGIN_ROOT}")[:SHOWN_CHARACTERS]
+
+
 class Reader:
     """Commands of one file; `cd` counts until the end of the passage it stands in."""
 
@@ -128,7 +139,7 @@ class Reader:
         text = typed_at_prompts(passage.text)
         is_prompted = text != passage.text
         where: str | None = ""
-        for command in simple_commands(text):
+        for command in islice(simple_commands(text), COMMANDS_IN_ONE_BLOCK):
             if command.words[0].text == "cd":
                 where = self.moved(command)
                 continue
@@ -150,20 +161,19 @@ class Reader:
         self, command: SimpleCommand, invocation: Invocation, line: int, where: str | None
     ) -> Iterator[ScriptReference]:
         written = invocation.script.text if "\\" not in invocation.script.raw else invocation.script.raw.strip("'\"")
-        script = self.located(written, invocation, where)
+        script, at = self.located(written, invocation, where), line + command.line + 1
+        if script is None:
+            if not invocation.is_module and self.places.is_missing(written, self.folder):
+                missing = written.replace(f"{SKILL}/", "").removeprefix("./")
+                yield ScriptReference(missing, "not_found", (), as_written(command), self.source, at)
+            return
         base = str(self.places.base)
         texts = tuple(word.text.replace(SKILL, base) for word in invocation.arguments)
         is_ready = command.is_plain and where is not None and not (where and texts)
         for word, text in zip(invocation.arguments, texts, strict=True):
             is_ready = is_ready and PLUGIN not in text and not is_example(word, text, self.places.base)
-        status = "command" if is_ready else "needs_arguments"
-        if script is None:
-            if invocation.is_module or not self.places.is_missing(written, self.folder):
-                return
-            script, status = written.replace(f"{SKILL}/", "").removeprefix("./"), "not_found"
-        shown = " ".join(word.raw for word in command.words).replace(SKILL, "{baseDir}").replace(PLUGIN, "{plugin}")
-        argv = texts if status == "command" else ()
-        yield ScriptReference(script, status, argv, shown[:SHOWN_CHARACTERS], self.source, line + command.line + 1)
+        status, argv = ("command", texts) if is_ready else ("needs_arguments", ())
+        yield ScriptReference(script, status, argv, as_written(command), self.source, at)
 
     def located(self, written: str, invocation: Invocation, where: str | None) -> str | None:
         if invocation.is_module:
