@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client.client import Client
@@ -46,12 +47,14 @@ class Person:
 
     def __init__(self) -> None:
         self.forms: list[types.ElicitRequestFormParams] = []
-        self.says: types.ElicitResult | types.ErrorData = answering("no")
+        self.says: types.ElicitResult | types.ErrorData | None = answering("no")
 
     async def asked(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
         assert context.session is not None
         assert isinstance(params, types.ElicitRequestFormParams)
         self.forms.append(params)
+        if self.says is None:
+            await anyio.sleep_forever()
         return self.says
 
     def will(self, option_id: str) -> None:

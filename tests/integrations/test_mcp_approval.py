@@ -88,6 +88,28 @@ def test_cancelling_a_call_that_waits_for_a_person_runs_nothing(tmp_path: Path, 
     assert "cancelled" in only_record(tmp_path, "refused")["reasons"][0]
 
 
+def test_a_form_that_nobody_answers_holds_up_nothing_else(tmp_path: Path) -> None:
+    with talking(tmp_path, "legacy", approval_wait=0.1) as talk:
+        talk.person.says = None
+        waiting = talk.start("skills_run_script", skill_name="demo", script="hello")
+        assert wait_for(lambda: talk.person.forms)
+        assert len(talk.tools()) == 3
+        waiting.cancel()
+        assert wait_for(lambda: kinds(tmp_path) == ["refused"])
+        talk.person.will("yes_once")
+        assert text_of(talk.run("demo", "hello", "you")) == "hello you\n"
+
+
+def test_calls_run_beside_each_other(tmp_path: Path, era: str) -> None:
+    with talking(tmp_path, era) as talk:
+        talk.person.will("yes_in_session")
+        talk.run("demo", "hello")
+        words = [f"call-{number}" for number in range(8)]
+        running = [talk.start("skills_run_script", skill_name="demo", script="hello", args=[word]) for word in words]
+        assert [text_of(each.result(60)) for each in running] == [f"hello {word}\n" for word in words]
+        assert len(talk.person.forms) == 1
+
+
 @pytest.fixture
 def modern(tmp_path: Path) -> Iterator[Conversation]:
     with talking(tmp_path, "2026-07-28", approval_wait=0.1) as talk:

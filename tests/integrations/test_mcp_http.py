@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import httpx2
 import pytest
 from mcp_clients import ERAS, TOKEN, Conversation, conversing, http_server, over_http, text_of
 from running import anybody_runs, records_of, wait_for
+from skill_folders import skill_folder
 
 HELLO = {"scripts/hello.sh": "echo hello\n"}
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {}}
@@ -92,3 +95,27 @@ def test_a_web_page_under_another_name_is_turned_away(url: str, headers: dict[st
     known = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
     assert httpx2.post(url, json=INITIALIZE, headers=known).status_code not in (401, 403, 421)
     assert httpx2.post(url, json=INITIALIZE, headers={**known, **headers}).status_code in (403, 421)
+
+
+def test_no_script_outlives_the_server(tmp_path: Path) -> None:
+    mark = "mark-http-ends"
+    skill_folder(tmp_path / "skills", "demo", files={"scripts/waits.sh": f"exec -a {mark} sleep 300\n"})
+    with (
+        http_server(tmp_path, "--policy", "standard") as address,
+        conversing(over_http(address), tmp_path, era="2026-07-28") as talk,
+    ):
+        running = talk.start("skills_run_script", skill_name="demo", script="waits")
+        assert wait_for(lambda: anybody_runs(mark))
+        (server,) = [pid for pid in anybody_runs(f"{tmp_path}/skills") if "--http" in words_of(pid)]
+        os.kill(server, signal.SIGTERM)
+        assert wait_for(lambda: not anybody_runs(mark))
+        assert wait_for(lambda: not Path(f"/proc/{server}").exists() or "--http" not in words_of(server))
+        assert wait_for(running.done)
+    assert [(each.kind, each.fields.get("cancelled")) for each in records_of(tmp_path)][-1] == ("finished", True)
+
+
+def words_of(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
