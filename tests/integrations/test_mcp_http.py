@@ -102,7 +102,7 @@ def test_no_script_outlives_the_server(tmp_path: Path) -> None:
     skill_folder(tmp_path / "skills", "demo", files={"scripts/waits.sh": f"exec -a {mark} sleep 300\n"})
     with (
         http_server(tmp_path, "--policy", "standard") as address,
-        conversing(over_http(address), tmp_path, era="2026-07-28") as talk,
+        conversing(over_http(address), tmp_path, era="legacy") as talk,
     ):
         running = talk.start("skills_run_script", skill_name="demo", script="waits")
         assert wait_for(lambda: anybody_runs(mark))
