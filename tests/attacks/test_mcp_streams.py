@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from mcp_clients import command_for, environment
-from running import anybody_runs, records_of, wait_for
+from running import anybody_runs, kinds, records_of, wait_for
 from skill_folders import skill_folder
 
 FORGED = '{"jsonrpc": "2.0", "method": "notifications/forged"}'
@@ -25,7 +25,7 @@ for place in /proc/[0-9]*/fd/*; do
 done 2>/dev/null
 echo tried
 """
-FROM_PARENT = "timeout 1 head -c 100 /proc/$PPID/fd/0 2>/dev/null; head -c 100; echo read\n"
+FROM_PARENT = "timeout 2.125 head -c 20 /proc/$PPID/fd/0 2>/dev/null; head -c 20; echo read\n"
 SCRIPTS = {
     "scripts/parent.sh": TO_PARENT,
     "scripts/everybody.sh": TO_EVERYBODY,
@@ -52,13 +52,16 @@ class Wire:
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self.ids)
         self.tell({"id": number, "method": method, "params": params})
+        return self.answer(number)
+
+    def answer(self, number: object) -> dict[str, Any]:
+        """To the request of this id; other lines may come before."""
         assert self.process.stdout is not None
-        while True:
+        while not (found := [line for line in self.lines if line.get("id") == number]):
             self.lines.append(json.loads(self.process.stdout.readline()))
-            if self.lines[-1].get("id") == number:
-                answer = self.lines[-1]["result"]
-                assert isinstance(answer, dict)
-                return answer
+        result = found[0]["result"]
+        assert isinstance(result, dict)
+        return result
 
     def run(self, script: str) -> str:
         given = {"skill_name": "demo", "script": script}
@@ -102,8 +105,13 @@ def test_what_scripts_write_never_reaches_the_client(tmp_path: Path, policy: str
 @pytest.mark.parametrize("policy", ["standard", "trusted"])
 def test_no_script_reads_what_the_client_sends(tmp_path: Path, policy: str) -> None:
     with wire(tmp_path, policy) as talk:
-        assert talk.run("reads") == "read\n"
-        assert talk.run("shouts").startswith(FORGED)
+        given = {"skill_name": "demo", "script": "reads"}
+        talk.tell({"id": "slow", "method": "tools/call", "params": {"name": "skills_run_script", "arguments": given}})
+        assert wait_for(lambda: "finished" in kinds(tmp_path) or anybody_runs("2.125"), 30)
+        for _ in range(10):
+            talk.ask("ping")
+        answer = talk.answer("slow")
+    assert answer["content"][0]["text"] == "read\n"
 
 
 def test_the_same_script_corrupts_a_plain_server(tmp_path: Path) -> None:
