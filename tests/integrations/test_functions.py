@@ -279,6 +279,20 @@ def test_what_a_framework_raises_to_ask_passes_through_and_is_no_refusal(tmp_pat
     assert not (tmp_path / "state").exists() or kinds(tmp_path) == []
 
 
+def test_a_script_that_leads_out_of_the_skill_is_not_run_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "outside.sh").write_text("echo outside\n")
+    body = "Run `bash scripts/link.sh`.\n"
+    with functions(tmp_path, ScriptedApprover("yes_once", "yes_once"), body=body) as tools:
+        link = tmp_path / "skills/demo/scripts/link.sh"
+        link.symlink_to(tmp_path / "outside.sh")
+        assert outputs(loaded(tools)) == [("scripts/link.sh", "not_found", None)]
+        assert "started" not in kinds(tmp_path) if (tmp_path / "state").exists() else True
+        link.unlink()
+        link.symlink_to("a.sh")
+        tools.manager.discover()
+        assert outputs(loaded(tools)) == [("scripts/link.sh", "ok", "0")]
+
+
 def test_loading_only_runs_and_asks_nothing(tmp_path: Path) -> None:
     approver = ScriptedApprover("yes_once")
     with functions(tmp_path, approver) as tools:
