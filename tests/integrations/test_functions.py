@@ -293,6 +293,25 @@ def test_a_script_that_leads_out_of_the_skill_is_not_run_by_its_name(tmp_path: P
         assert outputs(loaded(tools)) == [("scripts/link.sh", "ok", "0")]
 
 
+@pytest.mark.parametrize("where", ["skill", "workspace"])
+def test_a_file_of_the_skill_is_found_wherever_its_script_starts(tmp_path: Path, where: str) -> None:
+    body = "Run `bash {baseDir}/scripts/show.sh {baseDir}/references/guide.md`.\n"
+    policy = replace(ASKING, working_directory=where)
+    (tmp_path / "work").mkdir()
+    files = {"scripts/show.sh": 'cat "$1"\n'}
+    with functions(tmp_path, ScriptedApprover("yes_once"), policy=policy, body=body, files=files) as tools:
+        tools.manager.workspace = tmp_path / "work"
+        assert loaded(tools).findtext("active_resources/script_output") == "# Guide\n"
+
+
+def test_what_a_loading_shows_of_one_output_is_bounded(tmp_path: Path) -> None:
+    files = {"scripts/long.py": "print('start' + 'x' * 100_000 + 'end')\n"}
+    with functions(tmp_path, ScriptedApprover("yes_once"), body="Run `scripts/long.py`.\n", files=files) as tools:
+        text = loaded(tools).findtext("active_resources/script_output") or ""
+    assert len(text) < 10_500
+    assert "90,009 of 100,009 characters are left out here. Call skills_run_script for more of it." in text
+
+
 def test_loading_only_runs_and_asks_nothing(tmp_path: Path) -> None:
     approver = ScriptedApprover("yes_once")
     with functions(tmp_path, approver) as tools:
