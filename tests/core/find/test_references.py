@@ -63,6 +63,7 @@ X, RUN, TS, JS = "scripts/x.py", "scripts/run.sh", "scripts/tool.ts", "scripts/c
         ("python3 -I -u scripts/x.py", (X,)),
         ("python3 -W ignore scripts/x.py", (X,)),
         ("python3 {baseDir}/scripts/x.py a", (X, "a")),
+        ("python3 {{baseDir}}/scripts/x.py a", (X, "a")),
         ("./scripts/run.sh", (RUN,)),
         ("bash scripts/run.sh -v", (RUN, "-v")),
         ("bash -x scripts/run.sh", (RUN,)),
