@@ -61,7 +61,7 @@ from asking import request_named
 from skillkit import World
 world, folder, process = World(sys.argv[1]), sys.argv[2], sys.argv[3]
 def ask(number):
-    got = world.ask_request(request_named("run"), expires_in=90, single_use=("yes_once",))
+    got = world.ask_request(request_named("run"), expires_in=280, single_use=("yes_once",))
     open(f"{folder}/{got.option_id}-{process}-{number}", "x").close()
 threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
 for thread in threads: thread.start()
