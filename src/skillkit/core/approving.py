@@ -14,7 +14,7 @@ from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionReques
 from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.state import StateStore
 
-__all__ = ["Approving", "Cancellation", "require_approved"]
+__all__ = ["Approving", "Cancellation", "require_approved", "unavailable"]
 
 LOOK_SECONDS = 0.02
 ONCE, IN_SESSION, NO = "yes_once", "yes_in_session", "no"

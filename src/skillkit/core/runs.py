@@ -78,6 +78,8 @@ class ScriptCommand:
     """Whether a model chose the arguments."""
     call_id: str = ""
     """By which the surface tells two equal calls apart."""
+    from_instructions: bool = False
+    """Whether the skill's text asks for this run, and nobody else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from hashlib import sha256
 
 from skillkit.core.questions import OPTIONS, OptionRequest, Prompt
-from skillkit.core.runs import ScriptCommand
+from skillkit.core.runs import PreparedRun, ScriptCommand
 
-__all__ = ["approval_request"]
+__all__ = ["approval_request", "joint_request"]
 
 
 def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
@@ -16,6 +17,20 @@ def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
     return OptionRequest(
         id=request_id(command),
         title=f"Run {command.script_name} of the skill {command.skill_name}?",
+        message=" ".join(prompt.reasons),
+        options=OPTIONS,
+        context=prompt.to_context(),
+        session_id=command.session_id,
+    )
+
+
+def joint_request(runs: Sequence[PreparedRun], prompt: Prompt) -> OptionRequest:
+    """One question about several runs of a skill; its id is made of theirs, so that its answer is for exactly these."""
+    ids = [run.request.id for run in runs if run.request is not None]
+    command = runs[0].command
+    return OptionRequest(
+        id=sha256(json.dumps(["joint", *ids]).encode("ascii")).hexdigest(),
+        title=f"Run {len(runs)} scripts of the skill {command.skill_name}?",
         message=" ".join(prompt.reasons),
         options=OPTIONS,
         context=prompt.to_context(),
