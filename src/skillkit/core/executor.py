@@ -220,6 +220,7 @@ class Flow:
         skill: Skill,
         call: CallArguments,
         *,
+        approver: Approver | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
         wakeup_fd: int | None = None,
@@ -233,7 +234,7 @@ class Flow:
         if prepared.decision is Decision.ASK:
             try:
                 stop = Cancellation(cancel, wakeup_fd=wakeup_fd)
-                answer = self.approving.answer_for(prepared, self.approver, stop)
+                answer = self.approving.answer_for(prepared, approver or self.approver, stop)
             except SkillKitError as error:
                 self.record_refusal(error, prepared)
             if answer is None:  # somebody's word for the session covers it by now

@@ -1,0 +1,94 @@
+"""A request -> LangGraph's `interrupt`: the run stops, a person answers, the call is made again from its beginning."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Interrupt, interrupt
+
+from skillkit.core.exceptions import ApprovalUnavailableError
+from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.present.terminal import visible
+
+__all__ = ["InterruptApprover", "session_of", "without_surprises"]
+
+Answer = Literal["yes_once", "yes_in_session", "no"]
+
+# LangGraph names none of these in its public modules. Where one is missing, nobody can be asked.
+CHECKPOINTER = "__pregel_checkpointer"
+TASK = "__pregel_task_id"
+INTERRUPTED = "__interrupt__"
+
+
+class InterruptApprover:
+    """Leaves the graph with a question and comes back with the answer; needs a checkpointer.
+
+    What `interrupt` raises passes through: it is no refusal.
+    """
+
+    channel = "interrupt"
+
+    def __init__(self, config: RunnableConfig) -> None:
+        self._place: Mapping[str, Any] = config.get("configurable") or {}
+
+    @property
+    def is_available(self) -> bool:
+        """Whether this is a step of a graph that can be continued."""
+        return bool(self._place.get(CHECKPOINTER)) and bool(self._place.get(TASK))
+
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
+        said: Answer = interrupt(payload_of(request), response_schema=Answer)  # type: ignore[call-overload]
+        self._require_asked(request)
+        return OptionAnswer(said, self.channel, time.time(), request.id)
+
+    def _require_asked(self, request: OptionRequest) -> None:
+        """LangGraph gives answers by their order in a step, and calls that share a step may change places."""
+        if request.id not in [each.value.get("id") for each in self._questions() if isinstance(each.value, dict)]:
+            reason = "the answer was given to another call of the same step of the graph"
+            raise ApprovalUnavailableError(
+                f"Not approved: {reason}. Make one call at a time, or let each call be a step of its own.",
+                reasons=[reason],
+            )
+
+    def _questions(self) -> Iterator[Interrupt]:
+        """What this step asked, as the checkpointer has it."""
+        folder = str(self._place.get("checkpoint_ns") or "").rpartition("|")[0]
+        place = {"thread_id": self._place.get("thread_id"), "checkpoint_ns": folder}
+        kept = self._place[CHECKPOINTER].get_tuple({"configurable": place})
+        for task, channel, value in (kept.pending_writes if kept else None) or ():
+            if task == self._place[TASK] and channel == INTERRUPTED:
+                yield from value
+
+
+def payload_of(request: OptionRequest) -> dict[str, Any]:
+    """What the client shows: the question, what would run, and the three answers."""
+    return without_surprises(
+        {
+            "type": "skillkit_approval",
+            "id": request.id,
+            "title": request.title,
+            "message": request.message,
+            **request.context,
+            "options": [{"id": option.id, "label": option.label} for option in request.options],
+        }
+    )
+
+
+def without_surprises(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
+    """The same with every character in its texts visible: a skill's words could hide or reorder others."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {str(key): without_surprises(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_surprises(each) for each in value]
+    return value
+
+
+def session_of(config: RunnableConfig) -> str | None:
+    """The conversation, as whoever runs the agent named it; a model cannot."""
+    thread = (config.get("configurable") or {}).get("thread_id")
+    return None if thread is None else str(thread)
