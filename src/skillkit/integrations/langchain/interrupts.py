@@ -13,7 +13,7 @@ from skillkit.core.exceptions import ApprovalUnavailableError
 from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 from skillkit.present.terminal import visible
 
-__all__ = ["InterruptApprover", "session_of", "without_surprises"]
+__all__ = ["InterruptApprover", "session_of"]
 
 Answer = Literal["yes_once", "yes_in_session", "no"]
 
@@ -65,16 +65,13 @@ class InterruptApprover:
 
 def payload_of(request: OptionRequest) -> dict[str, Any]:
     """What the client shows: the question, what would run, and the three answers."""
-    return without_surprises(
-        {
-            "type": "skillkit_approval",
-            "id": request.id,
-            "title": request.title,
-            "message": request.message,
-            **request.context,
-            "options": [{"id": option.id, "label": option.label} for option in request.options],
-        }
-    )
+    shown = {"title": request.title, "message": request.message, **request.context}
+    return {
+        "type": "skillkit_approval",
+        "id": request.id,
+        **{key: without_surprises(value) for key, value in shown.items()},
+        "options": [{"id": option.id, "label": option.label} for option in request.options],
+    }
 
 
 def without_surprises(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
