@@ -1,7 +1,7 @@
 """A LangChain agent with skills: it reads a skill, a person is asked, the script runs. No network is used.
 
 Run it with an answer (yes_once, yes_in_session, no), or without one to be asked. The model follows a script, so that
-the example runs anywhere; put your own in its place, for example `ChatOpenAI(model="...")`, and the rest stays as it is.
+the example runs anywhere; put your own in its place, for example `ChatOpenAI(model="...")`, and the rest stays.
 Needs: pip install "skillkit-runtime[langchain]"
 """
 

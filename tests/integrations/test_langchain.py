@@ -352,6 +352,29 @@ def test_a_subgraphs_question_is_answered_too(tmp_path: Path) -> None:
     assert runs_in(mark) == 1
 
 
+class AsyncOnlySaver(InMemorySaver):
+    """As those of many databases, it cannot be asked from outside its loop."""
+
+    def get_tuple(self, config: Any) -> Any:
+        raise NotImplementedError(config)
+
+    async def aget_tuple(self, config: Any) -> Any:
+        return super().get_tuple(config)
+
+
+def test_an_async_checkpointer_is_asked_in_its_own_loop(tmp_path: Path) -> None:
+    mark = tmp_path / "workspace" / "mark"
+
+    async def talk(agent: Any) -> Any:
+        await agent.ainvoke(GO, THREAD)
+        return await agent.ainvoke(Command(resume="yes_once"), THREAD)
+
+    with counting(tmp_path) as manager:
+        state = asyncio.run(talk(started(manager, twice(mark)[0], checkpointer=AsyncOnlySaver())))
+    assert runs_in(mark) == 1
+    assert state["messages"][-1].content == "done"
+
+
 # --- async
 
 

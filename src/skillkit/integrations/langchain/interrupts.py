@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Interrupt, interrupt
 
 from skillkit.core.exceptions import ApprovalUnavailableError
@@ -22,6 +24,8 @@ CHECKPOINTER = "__pregel_checkpointer"
 TASK = "__pregel_task_id"
 INTERRUPTED = "__interrupt__"
 
+LOOK_SECONDS = 30
+
 
 class InterruptApprover:
     """Leaves the graph with a question and comes back with the answer; needs a checkpointer.
@@ -31,8 +35,9 @@ class InterruptApprover:
 
     channel = "interrupt"
 
-    def __init__(self, config: RunnableConfig) -> None:
+    def __init__(self, config: RunnableConfig, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._place: Mapping[str, Any] = config.get("configurable") or {}
+        self._loop = loop
 
     @property
     def is_available(self) -> bool:
@@ -46,7 +51,12 @@ class InterruptApprover:
 
     def _require_asked(self, request: OptionRequest) -> None:
         """LangGraph gives answers by their order in a step, and calls that share a step may change places."""
-        if request.id not in [each.value.get("id") for each in self._questions() if isinstance(each.value, dict)]:
+        try:
+            asked = [each.value.get("id") for each in self._questions() if isinstance(each.value, dict)]
+        except Exception as error:
+            reason = f"the checkpointer does not tell which call was asked ({type(error).__name__}: {error})"
+            raise ApprovalUnavailableError(f"Not approved: {reason}. Use another one.", reasons=[reason]) from error
+        if request.id not in asked:
             reason = "the answer was given to another call of the same step of the graph"
             raise ApprovalUnavailableError(
                 f"Not approved: {reason}. Make one call at a time, or let each call be a step of its own.",
@@ -56,11 +66,18 @@ class InterruptApprover:
     def _questions(self) -> Iterator[Interrupt]:
         """What this step asked, as the checkpointer has it."""
         folder = str(self._place.get("checkpoint_ns") or "").rpartition("|")[0]
-        place = {"thread_id": self._place.get("thread_id"), "checkpoint_ns": folder}
-        kept = self._place[CHECKPOINTER].get_tuple({"configurable": place})
+        kept = self._checkpoint({"thread_id": self._place.get("thread_id"), "checkpoint_ns": folder})
         for task, channel, value in (kept.pending_writes if kept else None) or ():
             if task == self._place[TASK] and channel == INTERRUPTED:
                 yield from value
+
+    def _checkpoint(self, place: dict[str, Any]) -> CheckpointTuple | None:
+        """Of an async graph by its own loop: its checkpointer may know no other way."""
+        saver: BaseCheckpointSaver[Any] = self._place[CHECKPOINTER]
+        if self._loop is None:
+            return saver.get_tuple({"configurable": place})
+        looking = asyncio.run_coroutine_threadsafe(saver.aget_tuple({"configurable": place}), self._loop)
+        return looking.result(LOOK_SECONDS)
 
 
 def payload_of(request: OptionRequest) -> dict[str, Any]:

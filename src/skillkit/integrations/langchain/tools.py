@@ -87,25 +87,22 @@ class ScriptCalls:
     def run(
         self, config: RunnableConfig, arguments: object = None, argv: Sequence[str] = ()
     ) -> tuple[str, ScriptExecutionResult]:
-        return self._outcome(config or {}, arguments, argv)
+        return self._outcome(self._call(config, arguments, argv), InterruptApprover(config or {}))
 
     async def arun(
         self, config: RunnableConfig, arguments: object = None, argv: Sequence[str] = ()
     ) -> tuple[str, ScriptExecutionResult]:
-        return await awaited_run(partial(self._outcome, config or {}, arguments, argv))
+        by_interrupt = InterruptApprover(config or {}, asyncio.get_running_loop())
+        return await awaited_run(partial(self._outcome, self._call(config, arguments, argv), by_interrupt))
 
     def _outcome(
-        self, config: RunnableConfig, arguments: object, argv: Sequence[str], wakeup_fd: int | None = None
+        self, call: CallArguments, by_interrupt: InterruptApprover, wakeup_fd: int | None = None
     ) -> tuple[str, ScriptExecutionResult]:
         """A refusal is told to the model and never ends its run; a framework's own exceptions pass through."""
-        by_interrupt = InterruptApprover(config)
         asks = self.manager.approver is None and by_interrupt.is_available
         try:
             result = self.manager.flow.execute(
-                self.skill,
-                self._call(config, arguments, argv),
-                approver=by_interrupt if asks else None,
-                wakeup_fd=wakeup_fd,
+                self.skill, call, approver=by_interrupt if asks else None, wakeup_fd=wakeup_fd
             )
         except SkillKitError as error:
             raise ScriptNotRunError(error) from error
@@ -119,7 +116,7 @@ class ScriptCalls:
             arguments=arguments,
             argv=tuple(argv),
             timeout=self.manager.default_script_timeout,
-            session_id=self.manager.session_id or session_of(config),
+            session_id=self.manager.session_id or session_of(config or {}),
             workspace=self.manager.workspace,
             agent_facing=True,
             call_id=_call_id.get(),
