@@ -9,7 +9,7 @@ from skillkit.core.questions import FileChange, Option, OptionRequest, Prompt, P
 from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, harmless
 from skillkit.present.terminal import cut, width_of
 
-__all__ = ["NARROWEST", "SOURCE_ROWS", "decision_text", "diff_text", "prompt_text", "source_text"]
+__all__ = ["NARROWEST", "SOURCE_ROWS", "decision_text", "diff_text", "form_text", "prompt_text", "source_text"]
 
 NARROWEST = 24
 """Columns; on less, a person could not read what they agree to."""
@@ -36,6 +36,18 @@ def prompt_text(request: OptionRequest, width: int, *, color: bool = False, sour
     prompt = Prompt.from_context(request.context)
     parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
     return joined([*parts, option_lines(request.options, layout, SCOPES if prompt else {})])
+
+
+def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
+    """The question without its options, for a form that has fields for the answer and no keys for more.
+
+    It stands in a code block: a client that renders markdown shows a skill's words and follows none of them.
+    """
+    layout = Layout(width, has_keys=False)
+    prompt = Prompt.from_context(request.context)
+    parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
+    heading = next(parts)
+    return joined([heading]) + "\n```text\n" + joined(parts) + "```\n"
 
 
 def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
@@ -124,12 +136,12 @@ def risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str
         start = kind + " " * (column - width_of(kind) + 2)
         lines += layout.quoted("" if lines else "Risks", [told], style=YELLOW, start=start, limit=NAME_ROWS)
     hidden = len(prompt.risks) - len(kinds)
-    return [*lines, *(layout.said("", f"{hidden:,} more; v shows all") if hidden else [])]
+    return [*lines, *(layout.said("", f"{hidden:,} more{layout.more('v')}") if hidden else [])]
 
 
 def change_lines(prompt: Prompt, layout: Layout) -> list[str]:
     """What differs from the last approval, and the beginning of how."""
-    lines = change_summary(prompt, layout, hint="; d shows all")
+    lines = change_summary(prompt, layout, hint=layout.more("d"))
     left = DIFF_ROWS
     for change in islice(prompt.changes or (), LISTED):
         lines += change_heading(change, layout)
@@ -186,7 +198,7 @@ def source_lines(
         rows += layout.quoted("", [line], style=style, at_words=False, start=start, limit=limit)
     is_cut = limit is not None and (len(rows) > limit or len(lines) > limit)
     counted = f"{len(lines):,} line{'' if len(lines) == 1 else 's'}"
-    heading = f"the beginning of {counted}; v shows all" if is_cut else counted
+    heading = f"the beginning of {counted}{layout.more('v')}" if is_cut else counted
     return [*layout.said(f"Source{suffix}", heading if lines else "empty"), *islice(rows, limit)]
 
 
