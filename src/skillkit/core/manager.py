@@ -15,7 +15,7 @@ from skillkit.core.find.index import SkillIndex
 from skillkit.core.find.plugins import plugin_roots
 from skillkit.core.find.roots import PathLike, Root, agent_roots, existing_folder, path_roots, project_roots
 from skillkit.core.models import Skill, SkillMetadata
-from skillkit.core.policy import STANDARD, ScriptPolicy, require_timeout
+from skillkit.core.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
 from skillkit.core.state import state_folder
 from skillkit.core.values import Diagnostic, ScriptMetadata
 
@@ -48,6 +48,8 @@ class SkillManager:
         protected_paths: Sequence[PathLike] = (),
     ) -> None:
         self.policy = STANDARD if policy is None else policy
+        self.agent_policy = GUARDED if policy is None else policy
+        """What holds where a model chooses what runs: the given policy, or the guarded one."""
         self.default_script_timeout = self.policy.timeout_seconds
         if default_script_timeout is not None:
             require_timeout(default_script_timeout)
@@ -67,7 +69,7 @@ class SkillManager:
         self._lock = threading.RLock()
         self._index: SkillIndex | None = None
         self._loaded: dict[Path, Skill] = {}
-        self._flow: Flow | None = None
+        self._flows: dict[ScriptPolicy, Flow] = {}
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -189,18 +191,22 @@ class SkillManager:
     @property
     def flow(self) -> Flow:
         """The one way through for every surface: `prepare` decides, `complete` runs and records."""
+        return self.flow_under(self.policy)
+
+    def flow_under(self, policy: ScriptPolicy) -> Flow:
+        """The same way through under another policy, as a surface for agents needs it."""
         with self._lock:
-            if self._flow is None:
+            if policy not in self._flows:
                 from skillkit.core.executor import Flow
 
-                self._flow = Flow(
-                    self.policy,
+                self._flows[policy] = Flow(
+                    policy,
                     self.state_dir,
                     [root.path for root in self._roots],
                     approver=self.approver,
                     protected=self._protected,
                 )
-            return self._flow
+            return self._flows[policy]
 
     async def adiscover(self) -> None:
         """As `discover`, without blocking the loop."""
@@ -218,8 +224,8 @@ class SkillManager:
         """Removes what scripts left in their work folders and lets go of the state; may be used again."""
         with self._lock:
             self._loaded.clear()
-            if self._flow is not None:
-                self._flow.close()
+            for flow in self._flows.values():
+                flow.close()
 
     def __enter__(self) -> Self:
         return self

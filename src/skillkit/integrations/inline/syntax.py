@@ -15,6 +15,7 @@ __all__ = ["COMMAND_LIMIT_CHARACTERS", "Command", "Event", "InlineParser", "Text
 
 Kind = Literal["effect", "capture"]
 
+NEWLINE = "\n"
 HEAD_CHARACTERS = 64
 RUN_CHARACTERS = 1_024
 FENCE_CHARACTERS = 3  # at least
@@ -209,11 +210,11 @@ def is_open(token: str) -> bool:
 def mode_after(mode: _Mode, token: str, head: str) -> _Mode:
     """What a token changes; `head` is its line up to it."""
     if mode.name == "closing":
-        return PLAIN if token == "\n" else _Mode("fence", mode.mark)
+        return PLAIN if token in NEWLINE else _Mode("fence", mode.mark)
     if mode.name == "fence":
         closes = token[0] == mode.mark[0] and len(token) >= len(mode.mark) and is_all(CLOSING_HEAD, head)
         return _Mode("closing", mode.mark) if closes else mode
-    if token == "\n":
+    if token in NEWLINE:
         if mode.name == "info":
             return _Mode("fence", mode.mark)
         return PLAIN if not head.strip() else mode  # an empty line ends a span that was never closed
