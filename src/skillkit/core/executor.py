@@ -168,7 +168,7 @@ class Flow:
             command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
             work = self.new_work_folder(command)
             if answer is not None:
-                self.approving.keep(command, answer)
+                self.approving.keep(prepared.command, answer)  # the copy it runs from is not what was asked about
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         walls = self.walls(command, work, snapshot) if sandbox.tier != "none" else NO_WALLS

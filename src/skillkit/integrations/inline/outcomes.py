@@ -85,7 +85,7 @@ def outcome_of_result(command: Command, result: ScriptExecutionResult) -> Comman
 
 def outcome_of_error(command: Command, error: SkillKitError) -> CommandOutcome:
     """A refusal is a status like any other; it never ends the answer."""
-    if isinstance(error, AuditUnavailableError) and error.result is not None:
+    if isinstance(error, AuditUnavailableError) and isinstance(error.result, ScriptExecutionResult):
         return CommandOutcome(command, "failed", str(error), error.result)
     refused: Status = "refused"
     status = next((status for kinds, status in STATUS_OF_ERROR if isinstance(error, kinds)), refused)

@@ -243,5 +243,6 @@ def command_from(source: str) -> Command | None:
     """None for one that names nothing."""
     inner = source[2:-1]
     is_effect = source[0] == "%" or inner.startswith("!")
-    body = (inner.removeprefix("!") if source[0] == "!" else inner).strip()
+    # Not at the end: a backslash there may belong to the space behind it.
+    body = (inner.removeprefix("!") if source[0] == "!" else inner).lstrip()
     return Command("effect" if is_effect else "capture", source, body) if body else None

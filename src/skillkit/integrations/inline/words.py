@@ -12,7 +12,7 @@ DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 SINGLE = re.compile(r"'([^']*)'")
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 IN_DOUBLE = re.compile(r'\\(["\\])')
-GROUP_TOKEN = re.compile(r"""[{}]|'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+GROUP_TOKEN = re.compile(r"""[{}]|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|["'\\]""", re.DOTALL)
 
 
 def words_of(body: str) -> tuple[str, ...] | None:
@@ -54,6 +54,8 @@ def group_end(body: str, position: int) -> int:
     """Behind the brace that closes the one at `position`; -1 when there is none."""
     depth = 0
     for match in GROUP_TOKEN.finditer(body, position):
+        if match[0] in "\"'\\":  # it never ends
+            return -1
         depth += {"{": 1, "}": -1}.get(match[0], 0)
         if depth == 0:
             return match.end()
