@@ -30,7 +30,7 @@ from skillkit.core.record import (
     start_fields,
     unresolved_fields,
 )
-from skillkit.core.resolve import CallArguments, resolve_command
+from skillkit.core.resolve import CallArguments, resolve_command, resolve_program
 from skillkit.core.run import (
     Confined,
     Walls,
@@ -44,6 +44,7 @@ from skillkit.core.run import (
     walls_around,
 )
 from skillkit.core.runs import (
+    PROGRAM_OWNER,
     Decision,
     Manifest,
     PreparedRun,
@@ -91,9 +92,12 @@ class Flow:
         self.approving = Approving(self.store)
         self.work_folders = WorkFolders()
 
-    def prepare(self, skill: Skill, call: CallArguments) -> PreparedRun:
-        """What would run and whether it may; has no effects but a copy of the skill, and can be repeated."""
-        command = resolve_command(skill, call, self.policy, os.environ, brief_output, state_folder=self.state_dir)
+    def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
+        """What would run and whether it may; has no effects but a copy of the skill, and can be repeated.
+
+        Without a skill, the call names a program of the machine.
+        """
+        command = self.resolved(skill, call)
         ruling = decide(command, self.policy)
         covering = self.approving.covering(command) if ruling.is_coverable else None
         if covering is not None:
@@ -103,6 +107,11 @@ class Flow:
             return PreparedRun(command, ruling.decision, ruling.reasons, error=ruling.error, channel=channel)
         request = approval_request(command, self.prompt((command,), ruling.reasons))
         return PreparedRun(command, Decision.ASK, ruling.reasons, request, is_coverable=ruling.is_coverable)
+
+    def resolved(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:
+        if skill is None:
+            return resolve_program(call, self.policy, os.environ, state_folder=self.state_dir)
+        return resolve_command(skill, call, self.policy, os.environ, brief_output, state_folder=self.state_dir)
 
     def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
         """What a person is shown: read from the copy that will run, not from the folder."""
@@ -114,7 +123,7 @@ class Flow:
         copy = self.snapshots / (approved or "")
         return prompt_for(
             commands,
-            origin=str(command.base_directory),
+            origin=str(command.script_path if command.is_program else command.base_directory),
             reasons=reasons,
             manifest=manifest,
             source_folder=self.snapshot(command, manifest),
@@ -159,7 +168,7 @@ class Flow:
             command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
             work = self.new_work_folder(command)
             if answer is not None:
-                self.approving.keep(command, answer)
+                self.approving.keep(prepared.command, answer)  # the copy it runs from is not what was asked about
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         walls = self.walls(command, work, snapshot) if sandbox.tier != "none" else NO_WALLS
@@ -217,7 +226,7 @@ class Flow:
 
     def execute(
         self,
-        skill: Skill,
+        skill: Skill | None,
         call: CallArguments,
         *,
         approver: Approver | None = None,
@@ -229,7 +238,7 @@ class Flow:
         try:
             prepared = self.prepare(skill, call)
         except SkillKitError as error:
-            self.record_unresolved(error, skill.name, call)
+            self.record_unresolved(error, skill.name if skill else PROGRAM_OWNER, call)
         answer = None
         if prepared.decision is Decision.ASK:
             try:

@@ -16,7 +16,7 @@ def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
     """Deterministic: the same call gives the same id, and an answer is valid for that id only."""
     return OptionRequest(
         id=request_id(command),
-        title=f"Run {command.script_name} of the skill {command.skill_name}?",
+        title=title_of(command),
         message=" ".join(prompt.reasons),
         options=OPTIONS,
         context=prompt.to_context(),
@@ -36,6 +36,12 @@ def joint_request(runs: Sequence[PreparedRun], prompt: Prompt) -> OptionRequest:
         context=prompt.to_context(),
         session_id=command.session_id,
     )
+
+
+def title_of(command: ScriptCommand) -> str:
+    if command.is_program:
+        return f"Run the program {command.script_path}?"
+    return f"Run {command.script_name} of the skill {command.skill_name}?"
 
 
 def request_id(command: ScriptCommand) -> str:
