@@ -206,7 +206,7 @@ def test_an_id_belongs_to_one_call_only(tmp_path: Path) -> None:
 def test_completing_what_still_needs_an_answer_runs_nothing(tmp_path: Path) -> None:
     manager, call = ask(tmp_path)
     prepared = manager.flow.prepare(manager.load_skill("demo"), call)
-    with pytest.raises(ApprovalUnavailableError, match="nobody can be asked here") as caught:
+    with pytest.raises(ApprovalUnavailableError, match="Nobody can be asked here") as caught:
         manager.flow.complete(prepared)
     assert caught.value.reasons == prepared.reasons
     assert not (tmp_path / "mark").exists()

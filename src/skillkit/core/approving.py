@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import select
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from skillkit.core.decide import StandingApprovals
 from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError, ScriptRefusedError
@@ -17,6 +19,7 @@ from skillkit.core.state import StateStore
 __all__ = ["Approving", "Cancellation", "require_approved"]
 
 LOOK_SECONDS = 0.02
+REMEMBERED_ANSWERS = 10_000
 ONCE, IN_SESSION, NO = "yes_once", "yes_in_session", "no"
 
 
@@ -30,7 +33,7 @@ class Cancellation:
     def is_set(self) -> bool:
         if any(reason.is_set() for reason in self._reasons):
             return True
-        return self._wakeup_fd is not None and bool(select.select([self._wakeup_fd], [], [], 0)[0])
+        return self._wakeup_fd is not None and is_readable(self._wakeup_fd)
 
 
 class _Question:
@@ -49,16 +52,22 @@ class Approving:
         self.standing = StandingApprovals(store)
         self._lock = threading.Lock()
         self._asked: dict[str, _Question] = {}
-        self._coverable: dict[threading.Event, tuple[str | None, str, str]] = {}
-        self._unnamed_session: dict[tuple[str, str], str] = {}
+        self._coverable: dict[threading.Event, tuple[str | None, str, Path, str]] = {}
+        self._unnamed_session: dict[tuple[str, Path], tuple[str, str]] = {}
+        self._spent: dict[tuple[str, float], None] = {}
 
     def covering(self, command: ScriptCommand) -> tuple[str, str] | None:
         """The kind of approval under which this content may run, and the channel it came through."""
-        channel = self._unnamed_session.get((command.skill_name, command.digest))
-        if command.session_id is None and channel is not None:
+        digest, channel = self._unnamed_session.get(place(command), ("", ""))
+        if command.session_id is None and digest == command.digest:
             return "session", channel
         found = self.standing.covering(command.session_id, command.skill_name, command.digest)
         return (found.kind, found.channel) if found else None
+
+    def last_approved_digest(self, command: ScriptCommand) -> str | None:
+        """Of what a person approved last for longer than one run, to show what changed since."""
+        kept = self._unnamed_session.get(place(command)) if command.session_id is None else None
+        return kept[0] if kept else self.standing.last_approved_digest(command.skill_name, command.base_directory)
 
     def answer_for(
         self, prepared: PreparedRun, approver: Approver | None, cancel: Cancel | None = None
@@ -70,18 +79,21 @@ class Approving:
         with self._covered_meanwhile(prepared) as covered:
             stop = Cancellation(covered, cancel)
             try:
-                return self._joined(request, lambda: approver.ask(request, stop), stop)
+                return self._joined(prepared, request, lambda: approver.ask(request, stop), stop)
             except ApprovalUnavailableError as error:
                 if covered.is_set():
                     return None
                 raise unavailable(prepared, error) from error
 
-    def keep(self, command: ScriptCommand, answer: OptionAnswer) -> None:
-        """A word for the session is kept; open questions about the same content need no answer any more."""
+    def keep(self, prepared: PreparedRun, answer: OptionAnswer) -> None:
+        """A word for one run is used up; one for the session is kept, and answers open questions about the same."""
+        command = prepared.command
+        if is_for_one_run(prepared, answer):
+            self._spend(command, answer)
         if answer.option_id != IN_SESSION:
             return
         if command.session_id is None:
-            self._unnamed_session[command.skill_name, command.digest] = answer.channel
+            self._unnamed_session[place(command)] = (command.digest, answer.channel)
         else:
             self.standing.approve_in_session(
                 command.session_id,
@@ -94,6 +106,17 @@ class Approving:
             for event, key in self._coverable.items():
                 if key == coverage(command):
                     event.set()
+
+    def _spend(self, command: ScriptCommand, answer: OptionAnswer) -> None:
+        """Where the caller names its calls, one call runs once; elsewhere equal calls differ by their answers' time."""
+        spent = (answer.request_id, 0.0 if command.call_id else answer.answered_at)
+        with self._lock:
+            if spent in self._spent:
+                reason = "The answer was for one run and has been used"
+                raise ScriptRefusedError(f"{reason}. Ask again.", reasons=[reason])
+            self._spent[spent] = None
+            if len(self._spent) > REMEMBERED_ANSWERS:
+                del self._spent[next(iter(self._spent))]
 
     @contextmanager
     def _covered_meanwhile(self, prepared: PreparedRun) -> Iterator[threading.Event]:
@@ -109,7 +132,9 @@ class Approving:
             with self._lock:
                 self._coverable.pop(event, None)
 
-    def _joined(self, request: OptionRequest, ask: Callable[[], OptionAnswer], cancel: Cancel) -> OptionAnswer:
+    def _joined(
+        self, prepared: PreparedRun, request: OptionRequest, ask: Callable[[], OptionAnswer], cancel: Cancel
+    ) -> OptionAnswer:
         """Equal questions at one time are put once. A yes for one run is for one of them; a no is for all."""
         while True:
             with self._lock:
@@ -122,7 +147,7 @@ class Approving:
                     raise ApprovalUnavailableError("Not approved: the call was cancelled.", reasons=["cancelled"])
             if question.unavailable is not None:
                 raise ApprovalUnavailableError(str(question.unavailable), reasons=question.unavailable.reasons)
-            if question.answer is not None and question.answer.option_id != ONCE:
+            if question.answer is not None and not is_for_one_run(prepared, question.answer):
                 return question.answer
 
     def _asked_once(
@@ -130,7 +155,11 @@ class Approving:
     ) -> OptionAnswer:
         try:
             answer = ask()
-            question.answer = answer if answer.request_id else replace(answer, request_id=request.id)
+            question.answer = replace(
+                answer,
+                request_id=answer.request_id or request.id,
+                answered_at=answer.answered_at or time.time(),
+            )
         except ApprovalUnavailableError as error:
             if not cancel.is_set():  # somebody else's cancellation is no reason for those who wait
                 question.unavailable = error
@@ -143,8 +172,26 @@ class Approving:
             question.is_over.set()
 
 
-def coverage(command: ScriptCommand) -> tuple[str | None, str, str]:
-    return command.session_id, command.skill_name, command.digest
+def is_readable(descriptor: int) -> bool:
+    """Whatever its number, which `select` cannot say."""
+    if not hasattr(select, "poll"):  # Windows cannot look at a pipe
+        return False
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def is_for_one_run(prepared: PreparedRun, answer: OptionAnswer) -> bool:
+    """What must be asked about every time is answered for one run, whatever else the answer is good for."""
+    return answer.option_id == ONCE or (answer.option_id == IN_SESSION and not prepared.is_coverable)
+
+
+def place(command: ScriptCommand) -> tuple[str, Path]:
+    return command.skill_name, command.base_directory
+
+
+def coverage(command: ScriptCommand) -> tuple[str | None, str, Path, str]:
+    return command.session_id, *place(command), command.digest
 
 
 def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None:
