@@ -317,7 +317,7 @@ def test_the_record_says_how_each_run_came_to_be_allowed_or_not(tmp_path: Path) 
         assert FIRST_RUN in unavailable["reasons"][0]
 
 
-def test_no_secret_of_a_call_is_on_record_or_in_the_world_afterwards(tmp_path: Path) -> None:
+def test_no_secret_of_a_call_is_on_record(tmp_path: Path) -> None:
     secret = "sk-ant-api03-" + "aB3dE6gH9jK2mN5pQ8sT1vX4zA7cF0" * 2
     (tmp_path / secret).write_text("")
     approver = ScriptedApprover("yes_once", "no")

@@ -114,16 +114,6 @@ def test_an_answer_for_one_run_runs_once_however_often_it_is_handed_in(tmp_path:
     assert Counter(kinds(tmp_path)) == {"started": 2, "finished": 2, "refused": 2}
 
 
-def test_a_call_that_has_a_name_runs_once_even_when_its_answer_is_written_anew(tmp_path: Path) -> None:
-    with asking_manager(tmp_path) as manager:
-        prepared = manager.prepare_skill_script("demo", "run", call_id="call-1")
-        assert prepared.request is not None
-        answer = OptionAnswer("yes_once", "test", 1.0, prepared.request.id)
-        manager.complete_skill_script(prepared, answer)
-        with pytest.raises(ScriptRefusedError, match="has been used"):
-            manager.complete_skill_script(prepared, replace(answer, answered_at=2.0))
-
-
 def test_forty_threads_with_one_answer_for_one_run_run_once(tmp_path: Path) -> None:
     with asking_manager(tmp_path) as manager:
         prepared = manager.prepare_skill_script("demo", "run")

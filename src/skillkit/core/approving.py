@@ -89,7 +89,7 @@ class Approving:
         """A word for one run is used up; one for the session is kept, and answers open questions about the same."""
         command = prepared.command
         if is_for_one_run(prepared, answer):
-            self._spend(command, answer)
+            self._spend(answer)
         if answer.option_id != IN_SESSION:
             return
         if command.session_id is None:
@@ -107,9 +107,9 @@ class Approving:
                 if key == coverage(command):
                     event.set()
 
-    def _spend(self, command: ScriptCommand, answer: OptionAnswer) -> None:
-        """Where the caller names its calls, one call runs once; elsewhere equal calls differ by their answers' time."""
-        spent = (answer.request_id, 0.0 if command.call_id else answer.answered_at)
+    def _spend(self, answer: OptionAnswer) -> None:
+        """Two answers to the same question differ in when they were given; handed in again, it is the same one."""
+        spent = (answer.request_id, answer.answered_at)
         with self._lock:
             if spent in self._spent:
                 reason = "The answer was for one run and has been used"
