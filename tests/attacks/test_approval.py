@@ -24,7 +24,7 @@ ASKING = replace(TRUSTED, approval="first_run")
 
 def swapped_before_the_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """The last moment there is: everything has been checked, nothing has been started."""
-    start = executor.started_and_run
+    start = executor.__dict__["started_and_run"]
 
     def swap_and_start(*given: Any) -> Any:
         for name, text in (("scripts/run.sh", "echo evil\n"), ("lib.txt", "evil\n")):

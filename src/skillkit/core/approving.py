@@ -11,7 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from skillkit.core.decide import StandingApprovals
-from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError, ScriptRefusedError
+from skillkit.core.exceptions import (
+    ApprovalDeclinedError,
+    ApprovalUnavailableError,
+    ScriptRefusedError,
+    StateUnavailableError,
+)
 from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.state import StateStore
@@ -19,6 +24,7 @@ from skillkit.core.state import StateStore
 __all__ = ["Approving", "Cancellation", "require_approved"]
 
 LOOK_SECONDS = 0.02
+STORE_LOOK_SECONDS = 0.5
 REMEMBERED_ANSWERS = 10_000
 ONCE, IN_SESSION, NO = "yes_once", "yes_in_session", "no"
 
@@ -34,6 +40,25 @@ class Cancellation:
         if any(reason.is_set() for reason in self._reasons):
             return True
         return self._wakeup_fd is not None and is_readable(self._wakeup_fd)
+
+
+class _Coverage:
+    """Whether a word for the session, given meanwhile in this process or another one, answers an open question."""
+
+    def __init__(self, look: Callable[[], bool]) -> None:
+        self._look = look
+        self._is_found = threading.Event()
+        self._next_look = 0.0
+
+    def found(self) -> None:
+        self._is_found.set()
+
+    def is_set(self) -> bool:
+        if not self._is_found.is_set() and time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + STORE_LOOK_SECONDS
+            if self._look():
+                self._is_found.set()
+        return self._is_found.is_set()
 
 
 class _Question:
@@ -52,7 +77,7 @@ class Approving:
         self.standing = StandingApprovals(store)
         self._lock = threading.Lock()
         self._asked: dict[str, _Question] = {}
-        self._coverable: dict[threading.Event, tuple[str | None, str, Path, str]] = {}
+        self._coverable: dict[_Coverage, tuple[str | None, str, Path, str]] = {}
         self._unnamed_session: dict[tuple[str, Path], tuple[str, str]] = {}
         self._spent: dict[tuple[str, float], None] = {}
 
@@ -103,9 +128,9 @@ class Approving:
                 channel=answer.channel,
             )
         with self._lock:
-            for event, key in self._coverable.items():
+            for open_question, key in self._coverable.items():
                 if key == coverage(command):
-                    event.set()
+                    open_question.found()
 
     def _spend(self, answer: OptionAnswer) -> None:
         """Two answers to the same question differ in when they were given; handed in again, it is the same one."""
@@ -119,18 +144,22 @@ class Approving:
                 del self._spent[next(iter(self._spent))]
 
     @contextmanager
-    def _covered_meanwhile(self, prepared: PreparedRun) -> Iterator[threading.Event]:
-        event = threading.Event()
+    def _covered_meanwhile(self, prepared: PreparedRun) -> Iterator[_Coverage]:
+        def look() -> bool:
+            try:
+                return prepared.is_coverable and self.covering(prepared.command) is not None
+            except StateUnavailableError:
+                return False
+
+        covered = _Coverage(look)
         if prepared.is_coverable:
             with self._lock:
-                self._coverable[event] = coverage(prepared.command)
-            if self.covering(prepared.command):
-                event.set()
+                self._coverable[covered] = coverage(prepared.command)
         try:
-            yield event
+            yield covered
         finally:
             with self._lock:
-                self._coverable.pop(event, None)
+                self._coverable.pop(covered, None)
 
     def _joined(
         self, prepared: PreparedRun, request: OptionRequest, ask: Callable[[], OptionAnswer], cancel: Cancel
