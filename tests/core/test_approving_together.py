@@ -238,3 +238,22 @@ def test_a_frameworks_way_to_leave_passes_through_and_is_no_refusal(tmp_path: Pa
         assert kinds(tmp_path) == []
         manager.flow.approver = ScriptedApprover("yes_once")
         assert run(manager).stdout == "ran\n", "nothing is stuck"
+
+
+def test_a_yes_for_the_session_in_another_process_ends_an_open_question_here(tmp_path: Path) -> None:
+    """Two managers share nothing but the world's file, as two processes do."""
+    here, there = Gate(), ScriptedApprover("yes_in_session")
+    with asking_manager(tmp_path, here) as waiting, asking_manager(tmp_path, there) as other:
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(run, waiting, "here")
+            assert wait_for(lambda: here.requests, 30)
+            run(other, "there")
+            assert call.result(30).stdout == "ran here\n"
+        assert len(here.requests) == 1
+    with asking_manager(tmp_path, Gate(), session_id="t") as stranger, ThreadPoolExecutor(1) as pool:
+        cancel = threading.Event()
+        call = pool.submit(run, stranger, cancel=cancel)
+        time.sleep(1)
+        assert not call.done(), "another session is not answered by it"
+        cancel.set()
+        assert isinstance(call.exception(30), ApprovalUnavailableError)
