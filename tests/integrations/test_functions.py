@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -355,6 +356,16 @@ def test_a_model_is_told_names_that_exist_in_closed_schemas(tmp_path: Path) -> N
     assert [each["function"]["parameters"] for each in openai] == [each["input_schema"] for each in anthropic]
     assert {each["type"] for each in openai} == {"function"}
     json.dumps([openai, anthropic])
+
+
+def test_a_file_name_that_is_no_text_breaks_no_request_to_a_provider(tmp_path: Path) -> None:
+    with functions(tmp_path) as tools:
+        odd = os.fsencode(tmp_path / "skills/demo/scripts") + b"/odd-\xff.sh"
+        Path(os.fsdecode(odd)).write_text("echo odd\n")
+        answers = [run(tools, "nope").content, tools.call("load_skill", {"skill_name": "demo"}).content]
+        sent = json.dumps([tools.openai_tools(), *answers], ensure_ascii=False).encode("utf-8")
+    assert b"scripts/a.sh" in sent
+    assert b"odd-" in answers[0].encode()
 
 
 def test_without_skills_there_are_no_tools(tmp_path: Path) -> None:
