@@ -9,10 +9,15 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import reading, running, walls
+from bench import inline, reading, running, walls
 from bench.runner import Row
 
-PARTS = {"Finding and reading": reading.rows, "Running": running.rows, "Walls": walls.rows}
+PARTS = {
+    "Finding and reading": reading.rows,
+    "Running": running.rows,
+    "Walls": walls.rows,
+    "Commands in model output": inline.rows,
+}
 HEADER = ("what", "measured", "must", "goal", "meets", "detail")
 
 

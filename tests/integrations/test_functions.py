@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -279,6 +280,39 @@ def test_what_a_framework_raises_to_ask_passes_through_and_is_no_refusal(tmp_pat
     assert not (tmp_path / "state").exists() or kinds(tmp_path) == []
 
 
+def test_a_script_that_leads_out_of_the_skill_is_not_run_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "outside.sh").write_text("echo outside\n")
+    body = "Run `bash scripts/link.sh`.\n"
+    with functions(tmp_path, ScriptedApprover("yes_once", "yes_once"), body=body) as tools:
+        link = tmp_path / "skills/demo/scripts/link.sh"
+        link.symlink_to(tmp_path / "outside.sh")
+        assert outputs(loaded(tools)) == [("scripts/link.sh", "not_found", None)]
+        assert "started" not in kinds(tmp_path) if (tmp_path / "state").exists() else True
+        link.unlink()
+        link.symlink_to("a.sh")
+        tools.manager.discover()
+        assert outputs(loaded(tools)) == [("scripts/link.sh", "ok", "0")]
+
+
+@pytest.mark.parametrize("where", ["skill", "workspace"])
+def test_a_file_of_the_skill_is_found_wherever_its_script_starts(tmp_path: Path, where: str) -> None:
+    body = "Run `bash {baseDir}/scripts/show.sh {baseDir}/references/guide.md`.\n"
+    policy = replace(ASKING, working_directory=where)
+    (tmp_path / "work").mkdir()
+    files = {"scripts/show.sh": 'cat "$1"\n'}
+    with functions(tmp_path, ScriptedApprover("yes_once"), policy=policy, body=body, files=files) as tools:
+        tools.manager.workspace = tmp_path / "work"
+        assert loaded(tools).findtext("active_resources/script_output") == "# Guide\n"
+
+
+def test_what_a_loading_shows_of_one_output_is_bounded(tmp_path: Path) -> None:
+    files = {"scripts/long.py": "print('start' + 'x' * 100_000 + 'end')\n"}
+    with functions(tmp_path, ScriptedApprover("yes_once"), body="Run `scripts/long.py`.\n", files=files) as tools:
+        text = loaded(tools).findtext("active_resources/script_output") or ""
+    assert len(text) < 10_500
+    assert "90,009 of 100,009 characters are left out here. Call skills_run_script for more of it." in text
+
+
 def test_loading_only_runs_and_asks_nothing(tmp_path: Path) -> None:
     approver = ScriptedApprover("yes_once")
     with functions(tmp_path, approver) as tools:
@@ -322,6 +356,16 @@ def test_a_model_is_told_names_that_exist_in_closed_schemas(tmp_path: Path) -> N
     assert [each["function"]["parameters"] for each in openai] == [each["input_schema"] for each in anthropic]
     assert {each["type"] for each in openai} == {"function"}
     json.dumps([openai, anthropic])
+
+
+def test_a_file_name_that_is_no_text_breaks_no_request_to_a_provider(tmp_path: Path) -> None:
+    with functions(tmp_path) as tools:
+        odd = os.fsencode(tmp_path / "skills/demo/scripts") + b"/odd-\xff.sh"
+        Path(os.fsdecode(odd)).write_text("echo odd\n")
+        answers = [run(tools, "nope").content, tools.call("load_skill", {"skill_name": "demo"}).content]
+        sent = json.dumps([tools.openai_tools(), *answers], ensure_ascii=False).encode("utf-8")
+    assert b"scripts/a.sh" in sent
+    assert b"odd-" in answers[0].encode()
 
 
 def test_without_skills_there_are_no_tools(tmp_path: Path) -> None:

@@ -195,7 +195,8 @@ def test_names_that_are_no_text_harm_nothing(talk: Conversation, name: str) -> N
     odd = os.fsencode(folder / "scripts") + b"/odd-\xff.sh"
     Path(os.fsdecode(odd)).write_text("echo odd\n")
     talk.person.will("yes_once")
-    assert any("odd-?" in str(tool.input_schema) for tool in talk.tools())
+    assert talk.tools()
+    assert not any("odd-" in str(tool.input_schema) for tool in talk.tools())
     assert "odd-" in text_of(talk.run(name, "nothing"))
     uris = [each.uri for each in talk.portal.call(talk.client.list_resources).resources]
     assert read(talk, next(uri for uri in uris if uri.endswith("/scripts/odd-%FF.sh"))) == b"echo odd\n"

@@ -12,7 +12,9 @@ import click
 import skillkit
 from skillkit.cli.main import exit_code_of
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.policy import STANDARD, ScriptPolicy
 from skillkit.core.run import machine_tiers
+from skillkit.present.terminal import visible
 
 __all__ = ["demo_command"]
 
@@ -42,6 +44,10 @@ def demo_command() -> None:
             ["run", "house-style", "check_words", *there],
             expected=REFUSED,
         )
+        show_step("Trust a skill, as it is now.", ["trust", "add", "csv-report", "--yes", *there])
+        policy = None if has_walls else STANDARD
+        show_loading("What an agent gets that loads it: its commands have run.", "csv-report", examples, state, policy)
+        show_loading("And of one that nobody approved: nothing has.", "log-digest", examples, state, policy)
         show_step("Everything is on record.", ["audit", "tail", "--state-dir", state])
         show_step("And the record is intact.", ["audit", "verify", "--state-dir", state])
 
@@ -56,6 +62,19 @@ def show_step(question: str, words: list[str], *, needs: str = "", expected: int
     code = exit_code_of(words)
     if code != expected:
         raise click.exceptions.Exit(code or 1)
+
+
+def show_loading(question: str, skill: str, examples: str, state: str, policy: ScriptPolicy | None) -> None:
+    """What the tool returns, without the instructions in the middle."""
+    from skillkit.integrations.functions import SkillFunctions
+
+    click.secho(f"\n# {question}", fg="cyan")
+    click.secho(f'>>> SkillFunctions(manager).call("load_skill", {{"skill_name": "{skill}"}})', bold=True)
+    with skillkit.SkillManager(examples, "", [], [], policy=policy, state_dir=state) as manager:
+        text = SkillFunctions(manager).call("load_skill", {"skill_name": skill}).content
+    opening, _, rest = text.partition("\n")
+    _, tag, resources = rest.partition("\n<active_resources>")
+    click.echo(f"{opening}\n<instructions>...</instructions>{visible(tag + resources)}", nl=False)
 
 
 def typed(words: list[str]) -> str:

@@ -30,7 +30,7 @@ from skillkit.core.record import (
     start_fields,
     unresolved_fields,
 )
-from skillkit.core.resolve import CallArguments, resolve_command
+from skillkit.core.resolve import CallArguments, resolve_command, resolve_program
 from skillkit.core.run import (
     Confined,
     Walls,
@@ -44,6 +44,7 @@ from skillkit.core.run import (
     walls_around,
 )
 from skillkit.core.runs import (
+    PROGRAM_OWNER,
     Decision,
     Manifest,
     PreparedRun,
@@ -91,9 +92,12 @@ class Flow:
         self.approving = Approving(self.store)
         self.work_folders = WorkFolders()
 
-    def prepare(self, skill: Skill, call: CallArguments) -> PreparedRun:
-        """What would run and whether it may; has no effects but a copy of the skill, and can be repeated."""
-        command = resolve_command(skill, call, self.policy, os.environ, brief_output, state_folder=self.state_dir)
+    def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
+        """What would run and whether it may; has no effects but a copy of the skill, and can be repeated.
+
+        Without a skill, the call names a program of the machine.
+        """
+        command = self.resolved(skill, call)
         ruling = decide(command, self.policy)
         covering = self.approving.covering(command) if ruling.is_coverable else None
         if covering is not None:
@@ -104,17 +108,22 @@ class Flow:
         request = approval_request(command, self.prompt((command,), ruling.reasons))
         return PreparedRun(command, Decision.ASK, ruling.reasons, request, is_coverable=ruling.is_coverable)
 
+    def resolved(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:
+        if skill is None:
+            return resolve_program(call, self.policy, os.environ, state_folder=self.state_dir)
+        return resolve_command(skill, call, self.policy, os.environ, brief_output, state_folder=self.state_dir)
+
     def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
         """What a person is shown: read from the copy that will run, not from the folder."""
         from skillkit.core.decide.prompt import prompt_for  # reads code; most runs ask nothing
 
         command = commands[0]
         manifest = command.manifest or unchanged_manifest(command)
-        approved = self.approving.standing.last_approved_digest(command.skill_name, command.base_directory)
+        approved = self.approving.last_approved_digest(command)
         copy = self.snapshots / (approved or "")
         return prompt_for(
             commands,
-            origin=str(command.base_directory),
+            origin=str(command.script_path if command.is_program else command.base_directory),
             reasons=reasons,
             manifest=manifest,
             source_folder=self.snapshot(command, manifest),
@@ -159,7 +168,7 @@ class Flow:
             command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
             work = self.new_work_folder(command)
             if answer is not None:
-                self.approving.keep(command, answer)
+                self.approving.keep(prepared, answer)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         walls = self.walls(command, work, snapshot) if sandbox.tier != "none" else NO_WALLS
@@ -183,8 +192,8 @@ class Flow:
     ) -> tuple[ScriptCommand, Path | None]:
         """Where it runs: what a person approved is never the folder, which others can write to."""
         command = prepared.command
-        is_approved = prepared.decision is Decision.ASK or self.policy.approval != "never"
-        if not (is_mounting or is_approved):
+        by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
+        if not (is_mounting or by_a_person or self.policy.approval != "never"):
             return command, None
         snapshot = self.snapshot(command, manifest)
         return (command, snapshot) if is_mounting else (moved_to(command, snapshot), None)
@@ -217,7 +226,7 @@ class Flow:
 
     def execute(
         self,
-        skill: Skill,
+        skill: Skill | None,
         call: CallArguments,
         *,
         approver: Approver | None = None,
@@ -226,23 +235,30 @@ class Flow:
         wakeup_fd: int | None = None,
     ) -> ScriptExecutionResult:
         """Both halves, and the question between them; what cannot even be resolved is on record too."""
-        try:
-            prepared = self.prepare(skill, call)
-        except SkillKitError as error:
-            self.record_unresolved(error, skill.name, call)
-        answer = None
-        if prepared.decision is Decision.ASK:
+        stop = Cancellation(cancel, wakeup_fd=wakeup_fd)
+        prepared, answer = self.answered(skill, call, approver or self.approver, stop)
+        return self.complete(
+            prepared, answer, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, is_fresh=answer is None
+        )
+
+    def answered(
+        self, skill: Skill | None, call: CallArguments, approver: Approver | None, cancel: Cancellation
+    ) -> tuple[PreparedRun, OptionAnswer | None]:
+        """What was decided, with a person's answer where one is needed."""
+        while True:
             try:
-                stop = Cancellation(cancel, wakeup_fd=wakeup_fd)
-                answer = self.approving.answer_for(prepared, approver or self.approver, stop)
+                prepared = self.prepare(skill, call)
+            except SkillKitError as error:
+                self.record_unresolved(error, skill.name if skill else PROGRAM_OWNER, call)
+            if prepared.decision is not Decision.ASK:
+                return prepared, None
+            try:
+                answer = self.approving.answer_for(prepared, approver, cancel)
             except SkillKitError as error:
                 self.record_refusal(error, prepared)
-            if answer is None:  # somebody's word for the session covers it by now
-                prepared = self.prepare(skill, call)
-        is_fresh = prepared.decision is not Decision.ASK
-        return self.complete(
-            prepared, answer, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, is_fresh=is_fresh
-        )
+            if answer is not None:
+                return prepared, answer
+            # Somebody's word for the session covered it meanwhile; whether it still does is decided anew.
 
     def record_unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> NoReturn:
         fields = unresolved_fields(skill_name, call.script_name, call.session_id, call.arguments, call.argv)

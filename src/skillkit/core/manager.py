@@ -48,7 +48,8 @@ class SkillManager:
         protected_paths: Sequence[PathLike] = (),
     ) -> None:
         self.policy = STANDARD if policy is None else policy
-        self._agent_policy = GUARDED if policy is None else policy
+        self.agent_policy = GUARDED if policy is None else policy
+        """What holds where a model chooses what runs: the given policy, or the guarded one."""
         self.default_script_timeout = self.policy.timeout_seconds
         if default_script_timeout is not None:
             require_timeout(default_script_timeout)
@@ -190,12 +191,27 @@ class SkillManager:
     @property
     def flow(self) -> Flow:
         """The one way through for every surface: `prepare` decides, `complete` runs and records."""
-        return self._flow_under(self.policy)
+        return self.flow_under(self.policy)
 
     @property
     def agent_flow(self) -> Flow:
         """The way through for surfaces that face an agent: under the policy that was given, else GUARDED."""
-        return self._flow_under(self._agent_policy)
+        return self.flow_under(self.agent_policy)
+
+    def flow_under(self, policy: ScriptPolicy) -> Flow:
+        """The same way through under another policy, as a surface may need it."""
+        with self._lock:
+            if policy not in self._flows:
+                from skillkit.core.executor import Flow
+
+                self._flows[policy] = Flow(
+                    policy,
+                    self.state_dir,
+                    [root.path for root in self._roots],
+                    approver=self.approver,
+                    protected=self._protected,
+                )
+            return self._flows[policy]
 
     async def adiscover(self) -> None:
         """As `discover`, without blocking the loop."""
@@ -223,20 +239,6 @@ class SkillManager:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _flow_under(self, policy: ScriptPolicy) -> Flow:
-        with self._lock:
-            if policy not in self._flows:
-                from skillkit.core.executor import Flow
-
-                self._flows[policy] = Flow(
-                    policy,
-                    self.state_dir,
-                    [root.path for root in self._roots],
-                    approver=self.approver,
-                    protected=self._protected,
-                )
-            return self._flows[policy]
 
     def _run(self, skill_name: str, call: CallArguments, **run: Any) -> ScriptExecutionResult:  # noqa: ANN401 - the flow's
         """A skill that does not exist is an attempt too, and on record."""

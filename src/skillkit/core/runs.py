@@ -11,6 +11,7 @@ from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionRequest
 
 __all__ = [
+    "PROGRAM_OWNER",
     "TIMEOUT_EXIT_CODE",
     "Artifact",
     "Decision",
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 TIMEOUT_EXIT_CODE = 124
+PROGRAM_OWNER = "(program)"
+"""What stands in the place of the skill's name where a program of the machine runs."""
 
 
 class Decision(IntEnum):
@@ -80,6 +83,8 @@ class ScriptCommand:
     """By which the surface tells two equal calls apart."""
     from_instructions: bool = False
     """Whether the skill's text asks for this run, and nobody else."""
+    is_program: bool = False
+    """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
 
 
 @dataclass(frozen=True, slots=True)

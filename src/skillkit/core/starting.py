@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from skillkit.core.digest import has_unchanged, manifest_of
+from skillkit.core.digest import content_of, has_unchanged, known_content, manifest_of
 from skillkit.core.exceptions import (
     ConfigurationError,
     ContentChangedError,
@@ -42,6 +42,8 @@ def require_workspace(workspace: Path | None) -> None:
 def unchanged_manifest(command: ScriptCommand, *, is_fresh: bool = False) -> Manifest:
     """The skill as it is now, which must be the skill that was decided about."""
     known = command.manifest
+    if command.is_program:
+        require_same_program(command)
     if is_fresh and known and has_unchanged(command.base_directory, command.script_name, known):
         return known
     if not command.script_path.is_file():
@@ -55,6 +57,19 @@ def unchanged_manifest(command: ScriptCommand, *, is_fresh: bool = False) -> Man
         reason = f"{command.skill_name!r} changed after it was decided that it may run"
         raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
     return manifest
+
+
+def require_same_program(command: ScriptCommand) -> None:
+    """The card says which bytes the program had when it was decided about."""
+    real = os.path.realpath(command.script_path)
+    content = known_content(real) or content_of(real)
+    try:
+        card = (command.base_directory / command.script_name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        card = ""
+    if not card.endswith(f"File: {real}\n{content}\n"):
+        reason = f"The program {command.script_name!r} changed after it was decided that it may run"
+        raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
 
 
 def started_and_run(
@@ -112,6 +127,9 @@ def source_of(decided: ScriptCommand, run: ScriptCommand, mounted: Path | None) 
 
 def moved_to(command: ScriptCommand, folder: Path) -> ScriptCommand:
     """The same command on a copy of the skill; what it is told about its place is told about the copy."""
+    if command.is_program:
+        cwd = str(folder) if command.cwd == str(command.base_directory) else command.cwd
+        return replace(command, base_directory=folder, cwd=cwd)
     base, script = str(command.base_directory), folder / command.script_name
     before = len(command.argv) - len(command.script_arguments) - 1
     return replace(

@@ -127,6 +127,7 @@ class SkillFunctions:
         if len(skills) > ENUMERATED_SKILLS:
             return []
         found = {script.path.as_posix() for skill in skills for script in self.manager.load_skill(skill.name).scripts}
+        found = {path for path in found if path.isprintable()}  # a name that is no UTF-8 is none for JSON either
         return sorted(found) if len(found) <= ENUMERATED_SCRIPTS else []
 
     def _answered(
@@ -212,14 +213,16 @@ class SkillFunctions:
 
         try:
             skill = self._skill(skill_name)
-            context = loaded_skill(skill, self._instructions(skill), outcomes if self.run_scripts else None)
+            context = loaded_skill(
+                skill,
+                instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
+                outcomes if self.run_scripts else None,
+                starts_elsewhere=self.flow.policy.working_directory == "workspace",
+            )
         except SkillKitError as error:
             status = refusal_status(error)
             context = SkillContext(skill_name, status, str(error))
         return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status)
-
-    def _instructions(self, skill: Skill) -> str:
-        return instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace)
 
     def _call(self, script: str, call_id: str | None, **given: Any) -> CallArguments:  # noqa: ANN401 - what a call has
         return CallArguments(

@@ -16,18 +16,25 @@ __all__ = ["loaded_skill"]
 
 RUN_COMMANDS = 20
 LISTED_FILES = 200
+OUTPUT_CHARACTERS = 10_000
+WHOLE = "Call skills_run_script for more of it."
 NEEDS_ARGUMENTS = "Not run: '{text}' needs arguments. Call skills_run_script with the ones that fit."
 MISSING = "Not run: the instructions name '{text}', but the skill has no such script."
 TOO_MANY = f"Not run: only the first {RUN_COMMANDS} commands of a skill run when it is loaded. Call skills_run_script."
 
 
 def loaded_skill(
-    skill: Skill, instructions: str, run: Callable[[Sequence[ScriptReference]], Sequence[Outcome]] | None
+    skill: Skill,
+    instructions: str,
+    run: Callable[[Sequence[ScriptReference]], Sequence[Outcome]] | None,
+    *,
+    starts_elsewhere: bool = False,
 ) -> SkillContext:
     """`run` gives an outcome for each command it gets; without it nothing runs."""
     outputs: tuple[ScriptOutput, ...] = ()
     if run is not None:
-        references = references_in(skill).commands
+        own_folder = str(skill.base_directory) if starts_elsewhere else "."
+        references = references_in(skill, own_folder=own_folder).commands
         ready = [reference for reference in references if reference.status == "command"][:RUN_COMMANDS]
         outcomes = dict(zip(ready, run(ready), strict=True)) if ready else {}
         outputs = tuple(output_of(reference, outcomes.get(reference)) for reference in references)
@@ -38,7 +45,7 @@ def output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOutp
     if outcome is None:
         return not_run(reference)
     if isinstance(outcome, ScriptExecutionResult):
-        status, text = run_status(outcome), run_text(outcome, "Run it by skills_run_script for less at a time.")
+        status, text = run_status(outcome), run_text(outcome, WHOLE, OUTPUT_CHARACTERS)
         return ScriptOutput(reference.script, status, text, outcome.exit_code, reference.argv)
     return ScriptOutput(reference.script, refusal_status(outcome), str(outcome), arguments=reference.argv)
 

@@ -9,7 +9,16 @@ from skillkit.core.questions import FileChange, Option, OptionRequest, Prompt, P
 from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, harmless
 from skillkit.present.terminal import cut, width_of
 
-__all__ = ["NARROWEST", "SOURCE_ROWS", "decision_text", "diff_text", "form_text", "prompt_text", "source_text"]
+__all__ = [
+    "NARROWEST",
+    "SOURCE_ROWS",
+    "decision_text",
+    "diff_text",
+    "form_text",
+    "prompt_text",
+    "source_text",
+    "whole_text",
+]
 
 NARROWEST = 24
 """Columns; on less, a person could not read what they agree to."""
@@ -50,6 +59,11 @@ def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
     return joined([heading]) + "\n```text\n" + joined(parts) + "```\n"
 
 
+def whole_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
+    """The question with nothing cut and no keys named, for who reads it in one piece."""
+    return joined(script_parts(prompt, Layout(width, color), None))
+
+
 def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
     """Everything that would run, in full: for each script its arguments, its input and its source."""
     layout = Layout(width, color)
@@ -67,11 +81,7 @@ def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
 def diff_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
     """Every file that differs from what was approved last, with its diff."""
     layout = Layout(width, color)
-    parts = [change_summary(prompt, layout, hint="")]
-    for change in prompt.changes or ():
-        diff = diff_lines(change, layout, limit=None) or layout.said("", "no text to compare")
-        parts.append([*change_heading(change, layout), *diff])
-    return joined(parts)
+    return joined([change_summary(prompt, layout, hint=""), *whole_changes(prompt, layout)])
 
 
 def decision_text(request: OptionRequest, option: Option, width: int) -> str:
@@ -95,21 +105,26 @@ def general_parts(request: OptionRequest, layout: Layout) -> Iterator[list[str]]
     yield layout.quoted("Message", request.message.split("\n")) if request.message else []
 
 
-def script_parts(prompt: Prompt, layout: Layout, source_rows: int) -> Iterator[list[str]]:
-    """In the order in which a person needs them."""
+def script_parts(prompt: Prompt, layout: Layout, source_rows: int | None) -> Iterator[list[str]]:
+    """In the order in which a person needs them; without a number of rows, all of each."""
     many = len(prompt.commands)
+    is_whole = source_rows is None
+    given_rows = None if is_whole else share(GIVEN_ROWS, many)
     yield [layout.painted("May this script run?" if many == 1 else f"May these {many} scripts run?", BOLD)]
     yield who_lines(prompt, layout)
-    yield risk_lines(prompt, layout, limit=LISTED) or layout.said("Risks", "none found, which proves nothing")
-    yield change_lines(prompt, layout)
+    yield risk_lines(prompt, layout, limit=None if is_whole else LISTED) or layout.said(
+        "Risks", "none found, which proves nothing"
+    )
+    yield whole_change_lines(prompt, layout) if is_whole else change_lines(prompt, layout)
     yield [
         line
         for number, command in enumerate(prompt.commands, 1)
-        for line in given_lines(command, layout, suffix_for(number, prompt), limit=share(GIVEN_ROWS, many))
+        for line in given_lines(command, layout, suffix_for(number, prompt), limit=given_rows)
     ]
     yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
     for number, command in enumerate(prompt.commands, 1):
-        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=share(source_rows, many))
+        limit = None if source_rows is None else share(source_rows, many)
+        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=limit)
     yield layout.quoted("Digest", [prompt.digest])
 
 
@@ -149,6 +164,17 @@ def change_lines(prompt: Prompt, layout: Layout) -> list[str]:
         left -= len(diff)
         lines += diff
     return lines
+
+
+def whole_change_lines(prompt: Prompt, layout: Layout) -> list[str]:
+    below = [line for change in whole_changes(prompt, layout) for line in change]
+    return [*change_summary(prompt, layout, hint=""), *below]
+
+
+def whole_changes(prompt: Prompt, layout: Layout) -> Iterator[list[str]]:
+    for change in prompt.changes or ():
+        diff = diff_lines(change, layout, limit=None) or layout.said("", "no text to compare")
+        yield [*change_heading(change, layout), *diff]
 
 
 def change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:

@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 SHOWN_CHARACTERS = 30_000
-TAIL_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,9 @@ def told_output(result: ScriptExecutionResult) -> str:
     return result.stderr if is_on_stderr else result.stdout
 
 
-def run_text(result: ScriptExecutionResult, rest: str = "") -> str:
+def run_text(result: ScriptExecutionResult, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
     """Stdout of a success; stderr of a failure, else its stdout; and the known cause of a failure."""
-    shown = shortened(told_output(result), rest)
+    shown = shortened(told_output(result), rest, limit)
     if result.success:
         return shown
     if not shown.strip():
@@ -80,14 +79,14 @@ def run_text(result: ScriptExecutionResult, rest: str = "") -> str:
     return f"{shown.rstrip()}\n\n{result.hint}" if result.hint else shown
 
 
-def shortened(text: str, rest: str = "") -> str:
+def shortened(text: str, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
     """Its beginning and its end, with a note between them of how much is missing and where it is."""
-    missing = len(text) - SHOWN_CHARACTERS
+    missing, tail = len(text) - limit, limit // 3
     if missing <= 0:
         return text
     where = rest or "Ask for less, by the script's own options."
     note = f"[... {missing:,} of {len(text):,} characters are left out here. {where} ...]"
-    return f"{text[: SHOWN_CHARACTERS - TAIL_CHARACTERS]}\n{note}\n{text[-TAIL_CHARACTERS:]}"
+    return f"{text[: limit - tail]}\n{note}\n{text[-tail:]}"
 
 
 def refusal_status(error: SkillKitError) -> str:
@@ -106,4 +105,5 @@ def refusal_text(status: str, message: str, error: SkillKitError | None = None) 
         structure["reasons"] = list(error.reasons)
     if isinstance(error, SkillNotFoundError | ScriptNotFoundError):
         structure["available"] = list(error.available)
-    return json.dumps(structure, ensure_ascii=False)
+    text = json.dumps(structure, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(structure)  # a file's name may be no UTF-8

@@ -16,7 +16,7 @@ def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
     """Deterministic: the same call gives the same id, and an answer is valid for that id only."""
     return OptionRequest(
         id=request_id(command),
-        title=f"Run {command.script_name} of the skill {command.skill_name}?",
+        title=title_of(command),
         message=" ".join(prompt.reasons),
         options=OPTIONS,
         context=prompt.to_context(),
@@ -38,9 +38,15 @@ def joint_request(runs: Sequence[PreparedRun], prompt: Prompt) -> OptionRequest:
     )
 
 
+def title_of(command: ScriptCommand) -> str:
+    if command.is_program:
+        return f"Run the program {command.script_path}?"
+    return f"Run {command.script_name} of the skill {command.skill_name}?"
+
+
 def request_id(command: ScriptCommand) -> str:
-    """Of session, call, digest, script and arguments; written as JSON, so that no two calls give the same text."""
-    call = [command.session_id, command.call_id]
-    parts = [*call, command.digest, command.script_name, command.argv, command.cwd]
+    """Of session, call, digest, script, arguments and what they reach; as JSON, so that no two give the same text."""
+    reach = [command.cwd, None if command.workspace is None else str(command.workspace), command.argument_paths]
+    parts = [command.session_id, command.call_id, command.digest, command.script_name, command.argv, *reach]
     summary = sha256(json.dumps([*parts, sha256(command.stdin).hexdigest()]).encode("ascii"))
     return summary.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from skillkit.core.decide.script_patterns import is_script_pattern, names_script
 from skillkit.core.decide.tool_rules import SCRIPT_TOOL, is_command_listed, is_script_tool_listed
@@ -80,7 +81,7 @@ def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verd
 
 
 def interpreter_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
-    if command.interpreter not in policy.allowed_interpreters:
+    if not command.is_program and command.interpreter not in policy.allowed_interpreters:
         message = (
             f"{command.interpreter!r} may not run scripts here. "
             f"Allowed: {', '.join(policy.allowed_interpreters) or 'none'}. "
@@ -95,6 +96,8 @@ def interpreter_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iter
 def tool_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     """`restrict`: a list without Bash forbids. `grant`: what is not listed asks. What is listed lowers nothing."""
     mode, tools = policy.allowed_tools_mode, command.allowed_tools
+    if command.is_program:
+        return
     if mode == "grant" and not is_command_listed(command):
         reason = f"The skill's allowed-tools do not list {SCRIPT_TOOL!r} for {command.script_name!r}."
         yield Verdict(Decision.ASK, reason, coverable=True)
@@ -107,9 +110,13 @@ def tool_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Ve
 
 
 def script_is_listed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
-    """Entries of `allowed_commands` with a `/` restrict scripts to those that match."""
-    patterns = [entry for entry in policy.allowed_commands if is_script_pattern(entry)]
-    if patterns and not any(names_script(entry, command.skill_name, command.script_name) for entry in patterns):
+    """Entries of `allowed_commands` with a `/` restrict scripts to those that match; a program needs one without."""
+    patterns = [entry for entry in policy.allowed_commands if is_script_pattern(entry) is not command.is_program]
+    if command.is_program:
+        if not any(fnmatchcase(command.script_name, entry) for entry in patterns):
+            reason = f"'allowed_commands' does not name the program {command.script_name!r}; add it if that is wanted."
+            yield Verdict(Decision.DENY, reason)
+    elif patterns and not any(names_script(entry, command.skill_name, command.script_name) for entry in patterns):
         yield Verdict(Decision.DENY, f"{command.script_name!r} matches none of 'allowed_commands': {patterns}.")
 
 

@@ -22,7 +22,7 @@ PROSE = (
     r"(?:[-_ ](?:base[-_ ]?)?(?:dir(?:ectory)?|path|root|folder))?"
 )
 SKILL_FOLDER = re.compile(
-    rf"\$\{{{NAMES}\}}|\${NAMES}\b|\{{baseDir\}}|(?<![\w$]){NAMES}(?=/)"
+    rf"\$\{{{NAMES}\}}|\${NAMES}\b|\{{\{{?baseDir\}}?\}}|(?<![\w$]){NAMES}(?=/)"
     rf"|<(?i:{PROSE}|base[-_ ]?dir)>(?=[/\\])|\{{\{{?(?i:{PROSE}|base_dir)\}}?\}}(?=[/\\])|\[(?i:{PROSE})\](?=[/\\])"
     r"|(?<![\w/])/?path/to/(?i:(?:the[-_]|this[-_])?skill(?:[-_]dir(?:ectory)?)?)(?=/)"
 )

@@ -60,8 +60,11 @@ class References:
     """The texts that were read: SKILL.md and what it links to."""
 
 
-def references_in(skill: Skill) -> References:
-    """Reads SKILL.md and the local markdown it links to, each file once, and starts nothing."""
+def references_in(skill: Skill, *, own_folder: str = ".") -> References:
+    """Reads SKILL.md and the local markdown it links to, each file once, and starts nothing.
+
+    `own_folder` stands for `{baseDir}` in arguments: scripts start in their skill's folder, or in a copy of it.
+    """
     places = SkillPlaces(skill)
     own = skill.metadata.skill_path.name
     waiting, files = [(own, 0)], [own]
@@ -79,7 +82,7 @@ def references_in(skill: Skill) -> References:
             if linked and linked not in files and depth < LINK_DEPTH and len(files) <= LINKED_FILES:
                 files.append(linked)
                 waiting.append((linked, depth + 1))
-            for reference in Reader(places, source).references(passage):
+            for reference in Reader(places, source, own_folder).references(passage):
                 commands.setdefault(identity(reference), reference)
         mentioned |= dict.fromkeys(mentions(text, places, folder))
     found = tuple(commands.values())[:COMMANDS]
@@ -128,7 +131,8 @@ def as_written(command: SimpleCommand) -> str:
 class Reader:
     """Commands of one file; `cd` counts until the end of the passage it stands in."""
 
-    def __init__(self, places: SkillPlaces, source: str) -> None:
+    def __init__(self, places: SkillPlaces, source: str, own_folder: str) -> None:
+        self.own_folder = own_folder
         self.places = places
         self.source = source
         self.folder = posixpath.dirname(source)
@@ -167,8 +171,7 @@ class Reader:
                 missing = written.replace(f"{SKILL}/", "").removeprefix("./")
                 yield ScriptReference(missing, "not_found", (), as_written(command), self.source, at)
             return
-        base = str(self.places.base)
-        texts = tuple(word.text.replace(SKILL, base) for word in invocation.arguments)
+        texts = tuple(word.text.replace(SKILL, self.own_folder) for word in invocation.arguments)
         is_ready = command.is_plain and where is not None and not (where and texts)
         for word, text in zip(invocation.arguments, texts, strict=True):
             is_ready = is_ready and PLUGIN not in text and not is_example(word, text, self.places.base)

@@ -1,0 +1,87 @@
+"""A model's answer as a stream of text -> what to show: text, and the outcome of each command in its place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from skillkit.core.manager import SkillManager
+from skillkit.core.policy import ScriptPolicy
+from skillkit.core.waiting import awaited_run
+from skillkit.integrations.inline.data import ForeignText, defused
+from skillkit.integrations.inline.outcomes import CommandOutcome
+from skillkit.integrations.inline.runner import CommandRunner
+from skillkit.integrations.inline.syntax import Command, InlineParser, Text
+
+__all__ = ["InlineProcessor", "Shown", "shown_text"]
+
+Shown = Text | CommandOutcome
+
+FOREIGN = "It stands in text that was given as data, and such commands are never executed"
+
+
+class InlineProcessor:
+    """Shows text, runs commands in their order, once each. Without a policy: the manager's own, or GUARDED."""
+
+    def __init__(
+        self,
+        manager: SkillManager,
+        policy: ScriptPolicy | None = None,
+        session_id: str | None = None,
+        *,
+        skills: Sequence[str] | None = None,
+        workspace: str | Path | None = None,
+    ) -> None:
+        self._runner = CommandRunner(manager, policy, session_id, skills=skills, workspace=workspace)
+        self._parser = InlineParser()
+        self._foreign = ForeignText()
+        self.longest_seconds: float | None = None
+        """What a command may take at most, where that is less than policy says."""
+
+    def feed(self, chunk: str) -> list[Shown]:
+        """Runs what is complete by now; returns when that has ended."""
+        return list(self.shown(chunk))
+
+    def finish(self) -> list[Shown]:
+        """The rest, as text; the processor is then ready for the next answer."""
+        return [event for event in self._parser.finish() if isinstance(event, Text)]
+
+    def shown(self, chunk: str) -> Iterator[Shown]:
+        """As `feed`, one by one: text is there before the command behind it runs."""
+        for event in self._parser.feed(chunk):
+            yield event if isinstance(event, Text) else self._run(event)
+
+    def stream(self, chunks: Iterable[str]) -> Iterator[Shown]:
+        """A whole answer."""
+        for chunk in chunks:
+            yield from self.shown(chunk)
+        yield from self.finish()
+
+    async def astream(self, chunks: AsyncIterable[str]) -> AsyncIterator[Shown]:
+        """A whole answer, without blocking the loop; cancelling kills the command that runs."""
+        async for chunk in chunks:
+            for event in self._parser.feed(chunk):
+                yield event if isinstance(event, Text) else await awaited_run(self._waking(event))
+        for shown in self.finish():
+            yield shown
+
+    def as_data(self, text: str) -> str:
+        """For what a model is to read from elsewhere, a file or a tool's result: commands in it will not run."""
+        self._foreign.add(text)
+        return defused(text)
+
+    def _run(self, command: Command) -> CommandOutcome:
+        return self._runner.run(command, refused=self._refusal(command), longest=self.longest_seconds)
+
+    def _waking(self, command: Command) -> Callable[[int], CommandOutcome]:
+        return lambda wakeup_fd: self._runner.run(
+            command, refused=self._refusal(command), longest=self.longest_seconds, wakeup_fd=wakeup_fd
+        )
+
+    def _refusal(self, command: Command) -> str:
+        return FOREIGN if self._foreign.holds(command.body) else ""
+
+
+def shown_text(shown: Shown) -> str:
+    """As plain text; an outcome stands on a line of its own."""
+    return shown.text if isinstance(shown, Text) else f"\n{shown.line}\n"
