@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from skillkit.core.digest import manifest_of, snapshot_of
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    digest._hashes.clear()
+    for kept in (digest._hashes, digest._listings):
+        kept.clear()
     yield
-    digest._hashes.clear()
+    for kept in (digest._hashes, digest._listings):
+        kept.clear()
 
 
 def write(base: Path, files: dict[str, str]) -> Path:
@@ -131,6 +133,40 @@ def test_the_hash_of_a_fresh_file_is_not_kept_and_that_of_a_settled_one_is(
     assert manifest_of(base) == first
     (base / "a").write_text("two")
     assert manifest_of(base) != first
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda folder: (folder / "new.sh").write_text("x"), id="added"),
+        pytest.param(lambda folder: (folder / "run.sh").unlink(), id="removed"),
+        pytest.param(lambda folder: (folder / "run.sh").rename(folder / "ran.sh"), id="renamed"),
+        pytest.param(lambda folder: os.replace(folder / "other.sh", folder / "run.sh"), id="replaced"),
+        pytest.param(lambda folder: (folder / "run.sh").write_text("changed"), id="written"),
+    ],
+)
+def test_a_settled_folder_is_listed_once_and_again_after_any_change(
+    tmp_path: Path, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"SKILL.md": "x", "scripts/run.sh": "y", "scripts/other.sh": "z"})
+    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", 20_000_000)
+    time.sleep(0.05)
+    before = manifest_of(tmp_path)
+    assert len(digest._listings) == 2
+    monkeypatch.setattr(os, "scandir", None)  # whoever lists again now fails
+    assert manifest_of(tmp_path) == before
+    monkeypatch.undo()
+    change(tmp_path / "scripts")
+    changed = manifest_of(tmp_path)
+    assert changed.digest != before.digest
+    for kept in (digest._hashes, digest._listings):
+        kept.clear()
+    assert manifest_of(tmp_path) == changed
+
+
+def test_the_listing_of_a_fresh_folder_is_not_kept(tmp_path: Path) -> None:
+    manifest_of(write(tmp_path, {"SKILL.md": "x"}))
+    assert digest._listings == {}
 
 
 def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from skillkit import (
     LOCKED,
     STANDARD,
     TRUSTED,
+    ApprovalDeclinedError,
     ApprovalUnavailableError,
     ConfigurationError,
     PathSecurityError,
@@ -30,6 +31,7 @@ from skillkit import (
 from skillkit.core.questions import Option
 from skillkit.core.resolve import CallArguments
 from skillkit.core.runs import Decision
+from skillkit.testing import ScriptedApprover
 
 
 @dataclass
@@ -128,6 +130,21 @@ def test_policy_holds_here_too(tmp_path: Path) -> None:
     assert kinds(tmp_path) == ["refused", "refused"]
 
 
+def test_a_person_is_asked_here_too(tmp_path: Path) -> None:
+    base = skill_folder(tmp_path, "demo", files={"scripts/run.sh": "echo ran\n"})
+    approver = ScriptedApprover("yes_in_session", "no")
+    executor = ScriptExecutor(
+        policy=replace(TRUSTED, approval="first_run"), approver=approver, state_dir=tmp_path / "s"
+    )
+    for _ in range(2):
+        assert executor.execute("run.sh", None, base, Described()).stdout == "ran\n"
+    (base / "new").touch()
+    with pytest.raises(ApprovalDeclinedError):
+        executor.execute("run.sh", None, base, Described())
+    assert len(approver.requests) == 2
+    executor.close()
+
+
 def test_a_folder_that_is_no_skill_has_no_scripts(tmp_path: Path) -> None:
     executor = ScriptExecutor(policy=TRUSTED, state_dir=tmp_path / "state")
     with pytest.raises(ScriptNotFoundError, match="It has no scripts"):
@@ -206,7 +223,7 @@ def test_an_id_belongs_to_one_call_only(tmp_path: Path) -> None:
 def test_completing_what_still_needs_an_answer_runs_nothing(tmp_path: Path) -> None:
     manager, call = ask(tmp_path)
     prepared = manager.flow.prepare(manager.load_skill("demo"), call)
-    with pytest.raises(ApprovalUnavailableError, match="nobody can be asked here") as caught:
+    with pytest.raises(ApprovalUnavailableError, match="Nobody can be asked here") as caught:
         manager.flow.complete(prepared)
     assert caught.value.reasons == prepared.reasons
     assert not (tmp_path / "mark").exists()

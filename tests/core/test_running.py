@@ -680,6 +680,7 @@ def test_every_attempt_is_on_record_with_what_it_was(tmp_path: Path) -> None:
     fields = dict(started.fields)
     assert (fields["skill"], fields["script"], fields["session"]) == ("demo", "scripts/run.sh", "s-1")
     assert (fields["path"], fields["decision"]) == (str(result.script_path), "allow")
+    assert (fields["answer"], fields["channel"]) == (None, None)
     assert len(str(fields["digest"])) == len(str(fields["arguments_digest"])) == 64
     shown = str(fields["arguments"])
     assert "hunter2" not in shown
@@ -694,6 +695,7 @@ def test_every_attempt_is_on_record_with_what_it_was(tmp_path: Path) -> None:
         "network": "none",
         "processes": "session",
         "kill": "best-effort",
+        "skill": "folder",
         "status": "exact",
         "limits": [],
         "degraded": [],

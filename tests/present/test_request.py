@@ -9,7 +9,7 @@ import pytest
 from terminals import question, script_prompt
 
 from skillkit.core.questions import FileChange, Option, OptionRequest, PromptCommand, RiskFlag
-from skillkit.present.request import decision_text, diff_text, prompt_text, source_text
+from skillkit.present.request import decision_text, diff_text, prompt_text, source_text, whole_text
 
 
 def test_the_whole_question_at_a_glance() -> None:
@@ -142,6 +142,20 @@ def test_the_diff_is_short_in_the_question_and_whole_in_its_pages() -> None:
     whole = diff_text(prompt, 80)
     assert whole.count("+new") == 50
     assert "no text to compare" in whole
+
+
+def test_read_in_one_piece_nothing_is_cut_and_no_key_is_named() -> None:
+    diff = "@@ -1 +1,50 @@\n" + "+new\n" * 50
+    risks = tuple(RiskFlag("network", "opens a connection", "a.py", line) for line in range(1, 31))
+    command = PromptCommand("a.py", ("word",) * 500, "line\n" * 40, "pass\n" * 200)
+    prompt = script_prompt(changes=(FileChange("changed", "a.py", diff),), risks=risks, commands=(command,))
+    whole, cut = whole_text(prompt, 80), prompt_text(question(prompt), 80)
+    for words, count in (("+new", 50), ("opens a connection", 30), ("pass", 200), ("word", 500), ("│ line", 40)):
+        assert whole.count(words) == count
+        assert cut.count(words) < count
+    assert "shows all" in cut
+    assert "shows all" not in whole
+    assert "Yes once" not in whole, "how to answer is said by who shows it"
 
 
 def test_no_risk_found_and_no_walls_are_said() -> None:

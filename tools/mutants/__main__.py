@@ -28,7 +28,8 @@ from mutations import Mutant, mutants_of
 __all__ = ["main"]
 
 PROJECT = Path(__file__).resolve().parents[2]
-ROOM = Path("skillkit/core/decide")
+CORE = Path("skillkit/core")
+ROOM = CORE / "decide"
 USUAL = ("rules", "tool_rules", "script_patterns", "approval")
 PROPERTIES = "tests/properties/test_decision_properties.py"
 # Nothing that takes time and does not change what a test finds.
@@ -50,7 +51,7 @@ class Trial:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/mutants", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("modules", nargs="*", default=USUAL, help=f"names of modules in {ROOM}")
+    parser.add_argument("modules", nargs="*", default=USUAL, help=f"names of modules in {ROOM} or {CORE}")
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
     begin = time.monotonic()
@@ -79,7 +80,11 @@ def load_test_tools() -> None:
 
 
 def text_of(module: str) -> str:
-    return (PROJECT / "src" / ROOM / f"{module}.py").read_text()
+    return (PROJECT / "src" / room_of(module) / f"{module}.py").read_text()
+
+
+def room_of(module: str) -> Path:
+    return ROOM if (PROJECT / "src" / ROOM / f"{module}.py").exists() else CORE
 
 
 def compiled_sources(folder: str) -> str:
@@ -100,7 +105,7 @@ def complaints(trial: Trial) -> str:
     with tempfile.TemporaryDirectory() as folder:
         sources = os.path.join(folder, "src")
         shutil.copytree(trial.sources, sources, copy_function=os.link)
-        put_fault(Path(sources) / ROOM, trial)
+        put_fault(Path(sources) / room_of(trial.module), trial)
         sys.path.insert(0, sources)
         os.environ["PYTHONPATH"] = sources
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -123,8 +128,9 @@ def put_fault(room: Path, trial: Trial) -> None:
 
 def tests_of(module: str) -> list[str]:
     """The module's own, else those of the whole room; and the properties."""
-    own = f"tests/core/decide/test_{module}.py"
-    return [own if (PROJECT / own).exists() else "tests/core/decide", PROPERTIES]
+    folder = PROJECT / "tests" / room_of(module).relative_to("skillkit")
+    own = [str(file) for file in sorted(folder.glob(f"test_{module}*.py")) if "between_processes" not in file.name]
+    return [*(own or [str(folder)]), PROPERTIES]
 
 
 def report(trials: Sequence[Trial], survivors: Sequence[Trial]) -> int:

@@ -11,6 +11,8 @@ from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["CallbackApprover"]
 
+REFUSAL = "no"
+
 
 class CallbackApprover:
     """The function returns the id of an option, or an OptionAnswer; anything else is not an approval.
@@ -38,8 +40,10 @@ class CallbackApprover:
         except Exception as error:
             reason = f"the callback raised {type(error).__name__}"
             raise ApprovalUnavailableError(f"Not approved: {reason}: {error}", reasons=[reason]) from error
-        require_wanted(cancel)
-        return self.answer_from(said, request)
+        answer = self.answer_from(said, request)
+        if answer.option_id != REFUSAL:  # a no counts even where a yes is not needed any more
+            require_wanted(cancel)
+        return answer
 
     def answer_from(self, said: object, request: OptionRequest) -> OptionAnswer:
         offered = [option.id for option in request.options]

@@ -12,7 +12,8 @@ import click
 
 from skillkit.cli.options import MissingError, echo_json, json_option, screen_width, state_option
 from skillkit.core.decide.requests import PastRequest, World
-from skillkit.core.questions import OptionRequest
+from skillkit.core.questions import OptionRequest, Prompt
+from skillkit.present.request import whole_text
 from skillkit.present.terminal import columns, visible
 
 __all__ = ["approvals"]
@@ -145,9 +146,13 @@ def named_request(requests: list[OptionRequest], given: str) -> OptionRequest | 
 
 def request_text(request: OptionRequest) -> str:
     """What comes from a skill stands behind a bar, so that it cannot pass for our own words."""
-    told = [f"  │ {line}" for line in visible(request.message).splitlines()]
+    prompt = Prompt.from_context(request.context)
+    if prompt is not None:
+        told = whole_text(prompt, screen_width()).splitlines()
+    else:
+        told = [on_one_line(request.title), *(f"  │ {line}" for line in visible(request.message).splitlines())]
     options = [f"  {option.id}  {on_one_line(option.label)}" for option in request.options]
-    return "\n".join([on_one_line(request.title), *told, "", "Options:", *options])
+    return "\n".join([*told, "", "Options:", *options])
 
 
 def on_one_line(text: str) -> str:

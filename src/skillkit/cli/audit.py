@@ -251,7 +251,7 @@ def table(records: list[Record]) -> list[str]:
 
 def cells(record: Record) -> tuple[str, ...]:
     skill, script = (str(record.fields.get(name) or "-") for name in ("skill", "script"))
-    moment = record.timestamp[:19].replace("T", " ")
+    moment = record.timestamp[5:19].replace("T", " ")  # the year is in `audit show`
     return str(record.seq), moment, record.kind, skill, script, outcome(record)
 
 
@@ -268,7 +268,8 @@ def outcome(record: Record) -> str:
         return f"{ended} after {duration / 1e6:.3f} s" if isinstance(duration, int) else ended
     reasons = fields.get("reasons")
     because = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
-    words = [str(fields.get("decision") or ""), f"by {fields['channel']}" if fields.get("channel") else ""]
+    decided = str(fields.get("answer") or fields.get("decision") or "").replace("_", " ")
+    words = [decided, f"by {fields['channel']}" if fields.get("channel") else ""]
     said = " ".join(filter(None, words))
     return f"{said}: {because}" if said and because else said or because or "-"
 

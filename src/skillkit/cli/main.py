@@ -58,6 +58,7 @@ COMMANDS = {
     "approvals": "approvals:approvals",
     "audit": "audit:audit",
     "config": "config:config",
+    "mcp": "mcp:mcp_command",
     "doctor": "doctor:doctor_command",
     "demo": "demo:demo_command",
 }

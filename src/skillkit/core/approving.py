@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import select
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from skillkit.core.decide import StandingApprovals
-from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError, ScriptRefusedError
+from skillkit.core.exceptions import (
+    ApprovalDeclinedError,
+    ApprovalUnavailableError,
+    ScriptRefusedError,
+    StateUnavailableError,
+)
 from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.state import StateStore
 
-__all__ = ["Approving", "Cancellation", "require_approved"]
+__all__ = ["Approving", "Cancellation", "require_approved", "unavailable"]
 
 LOOK_SECONDS = 0.02
+STORE_LOOK_SECONDS = 0.5
+REMEMBERED_ANSWERS = 10_000
 ONCE, IN_SESSION, NO = "yes_once", "yes_in_session", "no"
 
 
@@ -30,7 +39,26 @@ class Cancellation:
     def is_set(self) -> bool:
         if any(reason.is_set() for reason in self._reasons):
             return True
-        return self._wakeup_fd is not None and bool(select.select([self._wakeup_fd], [], [], 0)[0])
+        return self._wakeup_fd is not None and is_readable(self._wakeup_fd)
+
+
+class _Coverage:
+    """Whether a word for the session, given meanwhile in this process or another one, answers an open question."""
+
+    def __init__(self, look: Callable[[], bool]) -> None:
+        self._look = look
+        self._is_found = threading.Event()
+        self._next_look = 0.0
+
+    def found(self) -> None:
+        self._is_found.set()
+
+    def is_set(self) -> bool:
+        if not self._is_found.is_set() and time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + STORE_LOOK_SECONDS
+            if self._look():
+                self._is_found.set()
+        return self._is_found.is_set()
 
 
 class _Question:
@@ -49,16 +77,22 @@ class Approving:
         self.standing = StandingApprovals(store)
         self._lock = threading.Lock()
         self._asked: dict[str, _Question] = {}
-        self._coverable: dict[threading.Event, tuple[str | None, str, str]] = {}
-        self._unnamed_session: dict[tuple[str, str], str] = {}
+        self._coverable: dict[_Coverage, tuple[str | None, str, Path, str]] = {}
+        self._unnamed_session: dict[tuple[str, Path], tuple[str, str]] = {}
+        self._spent: dict[tuple[str, float], None] = {}
 
     def covering(self, command: ScriptCommand) -> tuple[str, str] | None:
         """The kind of approval under which this content may run, and the channel it came through."""
-        channel = self._unnamed_session.get((command.skill_name, command.digest))
-        if command.session_id is None and channel is not None:
+        digest, channel = self._unnamed_session.get(place(command), ("", ""))
+        if command.session_id is None and digest == command.digest:
             return "session", channel
         found = self.standing.covering(command.session_id, command.skill_name, command.digest)
         return (found.kind, found.channel) if found else None
+
+    def last_approved_digest(self, command: ScriptCommand) -> str | None:
+        """Of what a person approved last for longer than one run, to show what changed since."""
+        kept = self._unnamed_session.get(place(command)) if command.session_id is None else None
+        return kept[0] if kept else self.standing.last_approved_digest(command.skill_name, command.base_directory)
 
     def answer_for(
         self, prepared: PreparedRun, approver: Approver | None, cancel: Cancel | None = None
@@ -70,18 +104,21 @@ class Approving:
         with self._covered_meanwhile(prepared) as covered:
             stop = Cancellation(covered, cancel)
             try:
-                return self._joined(request, lambda: approver.ask(request, stop), stop)
+                return self._joined(prepared, request, lambda: approver.ask(request, stop), stop)
             except ApprovalUnavailableError as error:
                 if covered.is_set():
                     return None
                 raise unavailable(prepared, error) from error
 
-    def keep(self, command: ScriptCommand, answer: OptionAnswer) -> None:
-        """A word for the session is kept; open questions about the same content need no answer any more."""
+    def keep(self, prepared: PreparedRun, answer: OptionAnswer) -> None:
+        """A word for one run is used up; one for the session is kept, and answers open questions about the same."""
+        command = prepared.command
+        if is_for_one_run(prepared, answer):
+            self._spend(answer)
         if answer.option_id != IN_SESSION:
             return
         if command.session_id is None:
-            self._unnamed_session[command.skill_name, command.digest] = answer.channel
+            self._unnamed_session[place(command)] = (command.digest, answer.channel)
         else:
             self.standing.approve_in_session(
                 command.session_id,
@@ -91,25 +128,42 @@ class Approving:
                 channel=answer.channel,
             )
         with self._lock:
-            for event, key in self._coverable.items():
+            for open_question, key in self._coverable.items():
                 if key == coverage(command):
-                    event.set()
+                    open_question.found()
+
+    def _spend(self, answer: OptionAnswer) -> None:
+        """Two answers to the same question differ in when they were given; handed in again, it is the same one."""
+        spent = (answer.request_id, answer.answered_at)
+        with self._lock:
+            if spent in self._spent:
+                reason = "The answer was for one run and has been used"
+                raise ScriptRefusedError(f"{reason}. Ask again.", reasons=[reason])
+            self._spent[spent] = None
+            if len(self._spent) > REMEMBERED_ANSWERS:
+                del self._spent[next(iter(self._spent))]
 
     @contextmanager
-    def _covered_meanwhile(self, prepared: PreparedRun) -> Iterator[threading.Event]:
-        event = threading.Event()
+    def _covered_meanwhile(self, prepared: PreparedRun) -> Iterator[_Coverage]:
+        def look() -> bool:
+            try:
+                return prepared.is_coverable and self.covering(prepared.command) is not None
+            except StateUnavailableError:
+                return False
+
+        covered = _Coverage(look)
         if prepared.is_coverable:
             with self._lock:
-                self._coverable[event] = coverage(prepared.command)
-            if self.covering(prepared.command):
-                event.set()
+                self._coverable[covered] = coverage(prepared.command)
         try:
-            yield event
+            yield covered
         finally:
             with self._lock:
-                self._coverable.pop(event, None)
+                self._coverable.pop(covered, None)
 
-    def _joined(self, request: OptionRequest, ask: Callable[[], OptionAnswer], cancel: Cancel) -> OptionAnswer:
+    def _joined(
+        self, prepared: PreparedRun, request: OptionRequest, ask: Callable[[], OptionAnswer], cancel: Cancel
+    ) -> OptionAnswer:
         """Equal questions at one time are put once. A yes for one run is for one of them; a no is for all."""
         while True:
             with self._lock:
@@ -122,7 +176,7 @@ class Approving:
                     raise ApprovalUnavailableError("Not approved: the call was cancelled.", reasons=["cancelled"])
             if question.unavailable is not None:
                 raise ApprovalUnavailableError(str(question.unavailable), reasons=question.unavailable.reasons)
-            if question.answer is not None and question.answer.option_id != ONCE:
+            if question.answer is not None and not is_for_one_run(prepared, question.answer):
                 return question.answer
 
     def _asked_once(
@@ -130,7 +184,11 @@ class Approving:
     ) -> OptionAnswer:
         try:
             answer = ask()
-            question.answer = answer if answer.request_id else replace(answer, request_id=request.id)
+            question.answer = replace(
+                answer,
+                request_id=answer.request_id or request.id,
+                answered_at=answer.answered_at or time.time(),
+            )
         except ApprovalUnavailableError as error:
             if not cancel.is_set():  # somebody else's cancellation is no reason for those who wait
                 question.unavailable = error
@@ -143,8 +201,26 @@ class Approving:
             question.is_over.set()
 
 
-def coverage(command: ScriptCommand) -> tuple[str | None, str, str]:
-    return command.session_id, command.skill_name, command.digest
+def is_readable(descriptor: int) -> bool:
+    """Whatever its number, which `select` cannot say."""
+    if not hasattr(select, "poll"):  # Windows cannot look at a pipe
+        return False
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def is_for_one_run(prepared: PreparedRun, answer: OptionAnswer) -> bool:
+    """What must be asked about every time is answered for one run, whatever else the answer is good for."""
+    return answer.option_id == ONCE or (answer.option_id == IN_SESSION and not prepared.is_coverable)
+
+
+def place(command: ScriptCommand) -> tuple[str, Path]:
+    return command.skill_name, command.base_directory
+
+
+def coverage(command: ScriptCommand) -> tuple[str | None, str, Path, str]:
+    return command.session_id, *place(command), command.digest
 
 
 def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None:

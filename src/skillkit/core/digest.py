@@ -25,12 +25,17 @@ CHUNK_BYTES = 1 << 20
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
 SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
+KEPT_LISTINGS = 10_000
 KEPT_MANIFESTS = 256
 UNUSED_SECONDS = 30 * 86_400
 
+FILE, LINK, FOLDER = "file", "link", "folder"
+
 FileKey = tuple[int, int, int, int, int]
+Listing = tuple[tuple[str, str], ...]
 
 _hashes: dict[str, tuple[FileKey, str]] = {}
+_listings: dict[str, tuple[FileKey, Listing]] = {}
 _manifests: dict[tuple[tuple[str, str], ...], Manifest] = {}
 _lock = threading.Lock()
 
@@ -69,16 +74,14 @@ def entries_below(folder: str) -> list[tuple[str, str]]:
     while pending:
         path, inside = pending.pop()
         try:
-            with os.scandir(path) as listing:
-                entries = list(listing)
-            for entry in entries:
-                relative = inside + entry.name
-                if entry.is_symlink():
-                    found.append((relative, f"link {os.readlink(entry.path)}"))
-                elif not entry.is_dir(follow_symlinks=False):
-                    found.append((relative, known_content(entry.path, entry) or content_of(entry.path)))
-                elif entry.name != LEFT_OUT:
-                    pending.append((entry.path, f"{relative}/"))
+            for name, kind in listing_of(path):
+                entry, relative = f"{path}/{name}", inside + name
+                if kind == FILE:
+                    found.append((relative, known_content(entry) or content_of(entry)))
+                elif kind == LINK:
+                    found.append((relative, f"link {os.readlink(entry)}"))
+                elif name != LEFT_OUT:
+                    pending.append((entry, f"{relative}/"))
         except OSError as error:
             raise ContentLoadError(
                 f"{error.filename or path} cannot be read: {error.strerror}. "
@@ -87,14 +90,35 @@ def entries_below(folder: str) -> list[tuple[str, str]]:
     return found
 
 
-def known_content(path: str, entry: os.DirEntry[str] | None = None) -> str:
+def listing_of(folder: str) -> Listing:
+    """Names and kinds; read again only when the folder's own clock says that an entry came, went or was renamed."""
+    key = key_of(os.stat(folder))
+    known = _listings.get(folder)
+    if known is not None and known[0] == key:
+        return known[1]
+    with os.scandir(folder) as entries:
+        listing = tuple((entry.name, kind_of(entry)) for entry in entries)
+    if time.time_ns() - key[-1] > SETTLED_NANOSECONDS:
+        with _lock:
+            if len(_listings) >= KEPT_LISTINGS:
+                _listings.clear()
+            _listings[folder] = (key, listing)
+    return listing
+
+
+def kind_of(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return LINK
+    return FOLDER if entry.is_dir(follow_symlinks=False) else FILE
+
+
+def known_content(path: str) -> str:
     """What was hashed before, if nothing about the file changed since; else empty."""
     known = _hashes.get(path)
     if known is None:
         return ""
     try:
-        status = os.lstat(path) if entry is None else entry.stat(follow_symlinks=False)
-        return known[1] if known[0] == key_of(status) else ""
+        return known[1] if known[0] == key_of(os.lstat(path)) else ""
     except OSError:
         return ""
 

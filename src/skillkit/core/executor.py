@@ -119,7 +119,7 @@ class Flow:
 
         command = commands[0]
         manifest = command.manifest or unchanged_manifest(command)
-        approved = self.approving.standing.last_approved_digest(command.skill_name, command.base_directory)
+        approved = self.approving.last_approved_digest(command)
         copy = self.snapshots / (approved or "")
         return prompt_for(
             commands,
@@ -168,7 +168,7 @@ class Flow:
             command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
             work = self.new_work_folder(command)
             if answer is not None:
-                self.approving.keep(prepared.command, answer)  # the copy it runs from is not what was asked about
+                self.approving.keep(prepared, answer)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         walls = self.walls(command, work, snapshot) if sandbox.tier != "none" else NO_WALLS
@@ -192,8 +192,8 @@ class Flow:
     ) -> tuple[ScriptCommand, Path | None]:
         """Where it runs: what a person approved is never the folder, which others can write to."""
         command = prepared.command
-        is_approved = prepared.decision is Decision.ASK or self.policy.approval != "never"
-        if not (is_mounting or is_approved):
+        by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
+        if not (is_mounting or by_a_person or self.policy.approval != "never"):
             return command, None
         snapshot = self.snapshot(command, manifest)
         return (command, snapshot) if is_mounting else (moved_to(command, snapshot), None)
@@ -229,28 +229,36 @@ class Flow:
         skill: Skill | None,
         call: CallArguments,
         *,
+        approver: Approver | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
         wakeup_fd: int | None = None,
     ) -> ScriptExecutionResult:
         """Both halves, and the question between them; what cannot even be resolved is on record too."""
-        try:
-            prepared = self.prepare(skill, call)
-        except SkillKitError as error:
-            self.record_unresolved(error, skill.name if skill else PROGRAM_OWNER, call)
-        answer = None
-        if prepared.decision is Decision.ASK:
+        stop = Cancellation(cancel, wakeup_fd=wakeup_fd)
+        prepared, answer = self.answered(skill, call, approver or self.approver, stop)
+        return self.complete(
+            prepared, answer, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, is_fresh=answer is None
+        )
+
+    def answered(
+        self, skill: Skill | None, call: CallArguments, approver: Approver | None, cancel: Cancellation
+    ) -> tuple[PreparedRun, OptionAnswer | None]:
+        """What was decided, with a person's answer where one is needed."""
+        while True:
             try:
-                stop = Cancellation(cancel, wakeup_fd=wakeup_fd)
-                answer = self.approving.answer_for(prepared, self.approver, stop)
+                prepared = self.prepare(skill, call)
+            except SkillKitError as error:
+                self.record_unresolved(error, skill.name if skill else PROGRAM_OWNER, call)
+            if prepared.decision is not Decision.ASK:
+                return prepared, None
+            try:
+                answer = self.approving.answer_for(prepared, approver, cancel)
             except SkillKitError as error:
                 self.record_refusal(error, prepared)
-            if answer is None:  # somebody's word for the session covers it by now
-                prepared = self.prepare(skill, call)
-        is_fresh = prepared.decision is not Decision.ASK
-        return self.complete(
-            prepared, answer, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, is_fresh=is_fresh
-        )
+            if answer is not None:
+                return prepared, answer
+            # Somebody's word for the session covered it meanwhile; whether it still does is decided anew.
 
     def record_unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> NoReturn:
         fields = unresolved_fields(skill_name, call.script_name, call.session_id, call.arguments, call.argv)

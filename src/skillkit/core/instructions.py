@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from skillkit.core.exceptions import ArgumentProcessingError
 from skillkit.core.models import Skill
 from skillkit.core.values import ScriptMetadata
 
-__all__ = ["instructions_for", "scripts_table", "substituted"]
+__all__ = ["cell", "instructions_for", "scripts_table", "substituted"]
 
 ARGUMENTS_LIMIT_CHARACTERS = 1_000_000
 
@@ -34,7 +34,12 @@ WORD = re.compile(rf"""(?:[^ \t\r\n'"\\]|{PIECE.pattern})+""", re.DOTALL)
 
 
 def instructions_for(
-    skill: Skill, arguments: str = "", *, session_id: str | None = None, workspace: Path | None = None
+    skill: Skill,
+    arguments: str = "",
+    *,
+    session_id: str | None = None,
+    workspace: Path | None = None,
+    table: Callable[[str, Sequence[ScriptMetadata]], str] | None = None,
 ) -> str:
     """Where the skill is, its text with arguments and folders filled in, and the scripts it offers."""
     if len(arguments) > ARGUMENTS_LIMIT_CHARACTERS:
@@ -45,7 +50,7 @@ def instructions_for(
     names = argument_names(skill.metadata.extra.get("arguments"))
     body = substituted(skill.content, arguments, folders_of(skill, session_id, workspace), names)
     text = f"Base directory for this skill: {skill.base_directory}\n\n{body.strip()}\n"
-    return f"{text}\n{scripts_table(skill.name, skill.scripts)}" if skill.scripts else text
+    return f"{text}\n{(table or scripts_table)(skill.name, skill.scripts)}" if skill.scripts else text
 
 
 def folders_of(skill: Skill, session_id: str | None, workspace: Path | None) -> dict[str, str]:

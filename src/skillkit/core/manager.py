@@ -193,8 +193,13 @@ class SkillManager:
         """The one way through for every surface: `prepare` decides, `complete` runs and records."""
         return self.flow_under(self.policy)
 
+    @property
+    def agent_flow(self) -> Flow:
+        """The way through for surfaces that face an agent: under the policy that was given, else GUARDED."""
+        return self.flow_under(self.agent_policy)
+
     def flow_under(self, policy: ScriptPolicy) -> Flow:
-        """The same way through under another policy, as a surface for agents needs it."""
+        """The same way through under another policy, as a surface may need it."""
         with self._lock:
             if policy not in self._flows:
                 from skillkit.core.executor import Flow

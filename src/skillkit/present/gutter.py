@@ -26,6 +26,12 @@ class Layout:
 
     width: int
     color: bool = False
+    has_keys: bool = True
+    """Whether whoever reads can press one to see more."""
+
+    def more(self, key: str) -> str:
+        """How to see the rest, where there is a way."""
+        return f"; {key} shows all" if self.has_keys else ""
 
     @property
     def room(self) -> int:
@@ -55,7 +61,7 @@ class Layout:
         for line in lines:
             for prefix, piece in self._pieces(line, start, at_words=at_words, limit=limit):
                 if limit is not None and len(rows) == limit:
-                    return [*self._labelled(label, rows), *self.said("", "more; v shows all")]
+                    return [*self._labelled(label, rows), *self.said("", f"more{self.more('v')}")]
                 gutter = self.painted("│", DIM)
                 rows.append(f"{gutter} {self.painted(prefix, DIM)}{self.painted(piece, style)}".rstrip())
         return self._labelled(label, rows)

@@ -9,7 +9,16 @@ from skillkit.core.questions import FileChange, Option, OptionRequest, Prompt, P
 from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, harmless
 from skillkit.present.terminal import cut, width_of
 
-__all__ = ["NARROWEST", "SOURCE_ROWS", "decision_text", "diff_text", "prompt_text", "source_text"]
+__all__ = [
+    "NARROWEST",
+    "SOURCE_ROWS",
+    "decision_text",
+    "diff_text",
+    "form_text",
+    "prompt_text",
+    "source_text",
+    "whole_text",
+]
 
 NARROWEST = 24
 """Columns; on less, a person could not read what they agree to."""
@@ -38,6 +47,23 @@ def prompt_text(request: OptionRequest, width: int, *, color: bool = False, sour
     return joined([*parts, option_lines(request.options, layout, SCOPES if prompt else {})])
 
 
+def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
+    """The question without its options, for a form that has fields for the answer and no keys for more.
+
+    It stands in a code block: a client that renders markdown shows a skill's words and follows none of them.
+    """
+    layout = Layout(width, has_keys=False)
+    prompt = Prompt.from_context(request.context)
+    parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
+    heading = next(parts)
+    return joined([heading]) + "\n```text\n" + joined(parts) + "```\n"
+
+
+def whole_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
+    """The question with nothing cut and no keys named, for who reads it in one piece."""
+    return joined(script_parts(prompt, Layout(width, color), None))
+
+
 def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
     """Everything that would run, in full: for each script its arguments, its input and its source."""
     layout = Layout(width, color)
@@ -55,11 +81,7 @@ def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
 def diff_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
     """Every file that differs from what was approved last, with its diff."""
     layout = Layout(width, color)
-    parts = [change_summary(prompt, layout, hint="")]
-    for change in prompt.changes or ():
-        diff = diff_lines(change, layout, limit=None) or layout.said("", "no text to compare")
-        parts.append([*change_heading(change, layout), *diff])
-    return joined(parts)
+    return joined([change_summary(prompt, layout, hint=""), *whole_changes(prompt, layout)])
 
 
 def decision_text(request: OptionRequest, option: Option, width: int) -> str:
@@ -83,21 +105,26 @@ def general_parts(request: OptionRequest, layout: Layout) -> Iterator[list[str]]
     yield layout.quoted("Message", request.message.split("\n")) if request.message else []
 
 
-def script_parts(prompt: Prompt, layout: Layout, source_rows: int) -> Iterator[list[str]]:
-    """In the order in which a person needs them."""
+def script_parts(prompt: Prompt, layout: Layout, source_rows: int | None) -> Iterator[list[str]]:
+    """In the order in which a person needs them; without a number of rows, all of each."""
     many = len(prompt.commands)
+    is_whole = source_rows is None
+    given_rows = None if is_whole else share(GIVEN_ROWS, many)
     yield [layout.painted("May this script run?" if many == 1 else f"May these {many} scripts run?", BOLD)]
     yield who_lines(prompt, layout)
-    yield risk_lines(prompt, layout, limit=LISTED) or layout.said("Risks", "none found, which proves nothing")
-    yield change_lines(prompt, layout)
+    yield risk_lines(prompt, layout, limit=None if is_whole else LISTED) or layout.said(
+        "Risks", "none found, which proves nothing"
+    )
+    yield whole_change_lines(prompt, layout) if is_whole else change_lines(prompt, layout)
     yield [
         line
         for number, command in enumerate(prompt.commands, 1)
-        for line in given_lines(command, layout, suffix_for(number, prompt), limit=share(GIVEN_ROWS, many))
+        for line in given_lines(command, layout, suffix_for(number, prompt), limit=given_rows)
     ]
     yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
     for number, command in enumerate(prompt.commands, 1):
-        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=share(source_rows, many))
+        limit = None if source_rows is None else share(source_rows, many)
+        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=limit)
     yield layout.quoted("Digest", [prompt.digest])
 
 
@@ -124,12 +151,12 @@ def risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str
         start = kind + " " * (column - width_of(kind) + 2)
         lines += layout.quoted("" if lines else "Risks", [told], style=YELLOW, start=start, limit=NAME_ROWS)
     hidden = len(prompt.risks) - len(kinds)
-    return [*lines, *(layout.said("", f"{hidden:,} more; v shows all") if hidden else [])]
+    return [*lines, *(layout.said("", f"{hidden:,} more{layout.more('v')}") if hidden else [])]
 
 
 def change_lines(prompt: Prompt, layout: Layout) -> list[str]:
     """What differs from the last approval, and the beginning of how."""
-    lines = change_summary(prompt, layout, hint="; d shows all")
+    lines = change_summary(prompt, layout, hint=layout.more("d"))
     left = DIFF_ROWS
     for change in islice(prompt.changes or (), LISTED):
         lines += change_heading(change, layout)
@@ -137,6 +164,17 @@ def change_lines(prompt: Prompt, layout: Layout) -> list[str]:
         left -= len(diff)
         lines += diff
     return lines
+
+
+def whole_change_lines(prompt: Prompt, layout: Layout) -> list[str]:
+    below = [line for change in whole_changes(prompt, layout) for line in change]
+    return [*change_summary(prompt, layout, hint=""), *below]
+
+
+def whole_changes(prompt: Prompt, layout: Layout) -> Iterator[list[str]]:
+    for change in prompt.changes or ():
+        diff = diff_lines(change, layout, limit=None) or layout.said("", "no text to compare")
+        yield [*change_heading(change, layout), *diff]
 
 
 def change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
@@ -186,7 +224,7 @@ def source_lines(
         rows += layout.quoted("", [line], style=style, at_words=False, start=start, limit=limit)
     is_cut = limit is not None and (len(rows) > limit or len(lines) > limit)
     counted = f"{len(lines):,} line{'' if len(lines) == 1 else 's'}"
-    heading = f"the beginning of {counted}; v shows all" if is_cut else counted
+    heading = f"the beginning of {counted}{layout.more('v')}" if is_cut else counted
     return [*layout.said(f"Source{suffix}", heading if lines else "empty"), *islice(rows, limit)]
 
 

@@ -18,6 +18,8 @@ UNSEEN = frozenset(
 # No script needs more marks on one character; a pile of them paints over the lines around it.
 MARKS_ON_ONE_CHARACTER = 4
 
+NARROW_COLUMN, LAST_COLUMN = 12, 24
+
 
 def visible(text: str) -> str:
     """Control, bidirectional and unseen characters written out as `\\x1b` or `\\u202e`; few marks on a letter."""
@@ -112,12 +114,15 @@ def columns(rows: Sequence[Sequence[str]], width: int, *, indent: str = "  ") ->
     if not rows:
         return []
     safe = [[visible(cell) for cell in row] for row in rows]
-    limit = max(12, width // 3)
-    fitted = [[*(cut(cell, limit) for cell in row[:-1]), row[-1]] for row in safe]
-    widths = [max(width_of(row[index]) for row in fitted) for index in range(len(rows[0]) - 1)]
-    room = max(20, width - sum(widths) - 2 * len(widths) - len(indent))
+    limit = max(NARROW_COLUMN, width // 3)
+    widths = [min(limit, max(width_of(row[index]) for row in safe)) for index in range(len(rows[0]) - 1)]
+    shared = width - 2 * len(widths) - len(indent)
+    while shared - sum(widths) < LAST_COLUMN and max(widths, default=0) > NARROW_COLUMN:
+        widths[widths.index(max(widths))] -= 1
+    room = max(LAST_COLUMN, shared - sum(widths))
     lines = []
-    for row in fitted:
-        padded = [cell + " " * (size - width_of(cell)) for cell, size in zip(row, widths, strict=False)]
+    for row in safe:
+        cells = [cut(cell, size) for cell, size in zip(row, widths, strict=False)]
+        padded = [cell + " " * (size - width_of(cell)) for cell, size in zip(cells, widths, strict=True)]
         lines.append((indent + "  ".join([*padded, cut(row[-1], room)])).rstrip())
     return lines

@@ -113,6 +113,7 @@ def test_named_folders_are_the_only_ones(machine: Machine, tmp_path: Path) -> No
         "plugin_dirs": (tmp_path / "plugin",),
         "additional_search_paths": (tmp_path / "given",),
         "policy": GUARDED,
+        "protected_paths": chosen.loosening_files,
     }
     added = machine.settings().chosen(plugins=[tmp_path / "plugin"])
     assert added.plugin_dirs == (tmp_path / "plugin", tmp_path / "other")

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from commands import COMMAND
 
-from skillkit.core.decide import approval_request
+from skillkit.core.decide import approval_request, joint_request
 from skillkit.core.questions import OPTIONS, FileChange, Prompt, PromptCommand, RiskFlag
+from skillkit.core.runs import Decision, PreparedRun
 
 
 def prompt(*reasons: str) -> Prompt:
@@ -68,3 +69,18 @@ def test_session_and_call_are_not_mixed_up() -> None:
 def test_why_it_is_asked_and_half_characters_do_not_matter_to_the_id() -> None:
     odd = replace(COMMAND, argv=("/bin/bash", "\udcff"))
     assert approval_request(odd, prompt("One.")).id == approval_request(odd, prompt("Two.")).id
+
+
+def test_one_question_about_several_runs_is_about_exactly_these_in_this_order() -> None:
+    first, second, third = (
+        PreparedRun(command, Decision.ASK, (), approval_request(command, prompt("One.")))
+        for command in (replace(COMMAND, script_name=f"scripts/{name}.sh") for name in "abc")
+    )
+    ids = {
+        joint_request(runs, prompt("One.")).id
+        for runs in ((first, second), (first, third), (second, first), (first, second, third))
+    }
+    assert len(ids) == 4
+    joint = joint_request((first, second), prompt("One."))
+    assert joint.id not in {first.request.id, second.request.id} if first.request and second.request else False
+    assert (joint.title, joint.options) == ("Run 2 scripts of the skill demo?", OPTIONS)

@@ -10,6 +10,7 @@ from skillkit import (
     GUARDED,
     LOCKED,
     STANDARD,
+    TRUSTED,
     InterpreterNotAllowedError,
     ScriptPolicy,
     ScriptRefusedError,
@@ -40,6 +41,26 @@ def test_without_allow_scripts_nothing_runs_whatever_else_is_said() -> None:
 @pytest.mark.parametrize(("approval", "expected"), [("never", 0), ("first_run", 1), ("always", 1)])
 def test_approval_adds_a_question(approval: str, expected: int) -> None:
     assert decision(replace(STANDARD, approval=approval)) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (STANDARD, Decision.ASK),
+        (replace(STANDARD, sandbox="off"), Decision.ASK),
+        (TRUSTED, Decision.ALLOW),
+        (replace(TRUSTED, timeout_seconds=60), Decision.ALLOW),
+        (replace(TRUSTED, allow_network=False), Decision.ASK),
+        (replace(TRUSTED, allow_filesystem=False), Decision.ASK),
+        (replace(TRUSTED, sandbox="preferred"), Decision.ASK),
+        (LOCKED, Decision.DENY),
+    ],
+)
+def test_what_only_the_instructions_ask_for_needs_a_person_unless_all_is_trusted(
+    policy: ScriptPolicy, expected: Decision
+) -> None:
+    ruling = decide(replace(COMMAND, from_instructions=True), policy)
+    assert (ruling.decision, ruling.is_coverable) == (expected, expected is Decision.ASK)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,8 @@ def test_a_program_without_standard_streams_can_start_others() -> None:
     code = (
         "import os, sys\n"
         f"sys.path[:0] = {sys.path!r}\n"
-        "from skillkit.core.run import ProcessRequest, run_process, spawn\n"
+        "from skillkit.core.run import ProcessRequest, run_process\n"
+        "from skillkit.core.run import spawn\n"
         f"if {spawn._LIBRARY is None}: spawn._LIBRARY = None\n"
         "os.closerange(0, 3)\n"
         "ended = run_process(ProcessRequest(('/bin/sh', '-c', 'cat; echo out; echo err >&2'), '/', {}, b'in ', 30))\n"

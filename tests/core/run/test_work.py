@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from running import ordinary_user, said_by_user
 
-from skillkit.core.run import WorkFolders
+from skillkit.core.run import WorkFolders, work
 from skillkit.core.runs import Artifact
 
 
@@ -88,6 +89,23 @@ def test_a_folder_that_a_script_tampered_with_is_not_used_again(
         assert oct(fresh.stat().st_mode & 0o777) == "0o700"
         assert fresh.parent == folder.parent
     assert list(outside.iterdir()) == []
+
+
+def test_a_settled_folder_is_known_to_be_empty_without_a_look_and_full_when_it_is(
+    folders: WorkFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "SETTLED_NANOSECONDS", 20_000_000)
+    first = folders.new()
+    assert folders.artifacts(first) == ()
+    time.sleep(0.05)
+    assert folders.new() == first
+    with monkeypatch.context() as blind:
+        blind.setattr(os, "listdir", None)  # whoever looks inside now fails
+        assert folders.artifacts(first) == ()
+    assert folders.new() == first
+    (first / "left.txt").write_text("x")
+    assert [artifact.path for artifact in folders.artifacts(first)] == [first / "left.txt"]
+    assert folders.new() != first
 
 
 def test_a_folder_spoiled_while_it_waits_is_not_used_again(folders: WorkFolders, tmp_path: Path) -> None:

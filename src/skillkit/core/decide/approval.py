@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from hashlib import sha256
 
 from skillkit.core.questions import OPTIONS, OptionRequest, Prompt
-from skillkit.core.runs import ScriptCommand
+from skillkit.core.runs import PreparedRun, ScriptCommand
 
-__all__ = ["approval_request"]
+__all__ = ["approval_request", "joint_request"]
 
 
 def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
@@ -23,6 +24,20 @@ def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
     )
 
 
+def joint_request(runs: Sequence[PreparedRun], prompt: Prompt) -> OptionRequest:
+    """One question about several runs of a skill; its id is made of theirs, so that its answer is for exactly these."""
+    ids = [run.request.id for run in runs if run.request is not None]
+    command = runs[0].command
+    return OptionRequest(
+        id=sha256(json.dumps(["joint", *ids]).encode("ascii")).hexdigest(),
+        title=f"Run {len(runs)} scripts of the skill {command.skill_name}?",
+        message=" ".join(prompt.reasons),
+        options=OPTIONS,
+        context=prompt.to_context(),
+        session_id=command.session_id,
+    )
+
+
 def title_of(command: ScriptCommand) -> str:
     if command.is_program:
         return f"Run the program {command.script_path}?"
@@ -30,8 +45,8 @@ def title_of(command: ScriptCommand) -> str:
 
 
 def request_id(command: ScriptCommand) -> str:
-    """Of session, call, digest, script and arguments; written as JSON, so that no two calls give the same text."""
-    call = [command.session_id, command.call_id]
-    parts = [*call, command.digest, command.script_name, command.argv, command.cwd]
+    """Of session, call, digest, script, arguments and what they reach; as JSON, so that no two give the same text."""
+    reach = [command.cwd, None if command.workspace is None else str(command.workspace), command.argument_paths]
+    parts = [command.session_id, command.call_id, command.digest, command.script_name, command.argv, *reach]
     summary = sha256(json.dumps([*parts, sha256(command.stdin).hexdigest()]).encode("ascii"))
     return summary.hexdigest()

@@ -144,11 +144,19 @@ def shown(paths: Sequence[str]) -> str:
     return ", ".join(texts[:SHOWN_PATHS]) + (f" and {more} more" if more > 0 else "")
 
 
-def approval_is_needed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
+def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
+    """What only a skill's own text asks for needs a person's word even where policy asks for nobody's."""
     if policy.approval == "first_run":
         yield Verdict(Decision.ASK, "Policy asks a person before a skill's first run.", coverable=True)
     elif policy.approval == "always":
         yield Verdict(Decision.ASK, "Policy asks a person before every run.")
+    elif command.from_instructions and not gives_all_rights(policy):
+        yield Verdict(Decision.ASK, "The skill's own instructions ask for this run.", coverable=True)
+
+
+def gives_all_rights(policy: ScriptPolicy) -> bool:
+    """As TRUSTED does."""
+    return policy.allow_network and policy.allow_filesystem and policy.sandbox == "off"
 
 
 RULES: tuple[Rule, ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionAnswer
 from skillkit.core.record.redaction import redacted_arguments, redacted_text
-from skillkit.core.runs import Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
+from skillkit.core.runs import Decision, Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
 
 __all__ = ["end_fields", "error_text", "identity", "refusal_fields", "start_fields", "unresolved_fields"]
 
@@ -35,10 +35,16 @@ def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> d
         "arguments_digest": arguments.digest,
         "stdin_digest": sha256(command.stdin).hexdigest() if command.stdin else None,
         "decision": prepared.decision.name.lower(),
-        "reasons": list(prepared.reasons),
+        "reasons": reasons_of(prepared),
         "answer": answer.option_id if answer else None,
         "channel": answer.channel if answer else prepared.channel,
     }
+
+
+def reasons_of(prepared: PreparedRun) -> list[str]:
+    """What is asked about may name paths that a caller chose; everything else is our own words."""
+    is_asked = prepared.decision is Decision.ASK
+    return [redacted_text(reason) for reason in prepared.reasons] if is_asked else list(prepared.reasons)
 
 
 def unresolved_fields(

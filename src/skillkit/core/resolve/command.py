@@ -42,6 +42,8 @@ class CallArguments:
     agent_facing: bool = False
     """Whether a model chose the arguments."""
     call_id: str = ""
+    from_instructions: bool = False
+    """Whether the skill's text asks for this run, and nobody else."""
 
 
 def resolve_command(
@@ -90,6 +92,7 @@ def resolve_command(
         has_unread_arguments=named.is_cut,
         agent_facing=call.agent_facing,
         call_id=call.call_id,
+        from_instructions=call.from_instructions,
     )
 
 

@@ -8,9 +8,11 @@ import shutil
 import stat
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.closed_places import WORK_FOLDER_PREFIX
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
@@ -19,6 +21,19 @@ from skillkit.core.runs import Artifact
 __all__ = ["WorkFolders"]
 
 LISTED_ARTIFACTS = 1_000
+SETTLED_NANOSECONDS = 2_000_000_000
+
+
+class Stamp(NamedTuple):
+    """Of a folder that was seen empty: while it stays the same, so does the folder.
+
+    Two changes within one tick of a folder's clock look like one, so only a settled stamp counts.
+    """
+
+    device: int
+    inode: int
+    changed: int
+    modified: int
 
 
 class WorkFolders:
@@ -28,14 +43,17 @@ class WorkFolders:
         self._lock = threading.Lock()
         self._root: Path | None = None
         self._cleaner: weakref.finalize[..., WorkFolders] | None = None
-        self._empty: list[Path] = []
+        self._empty: list[tuple[Path, Stamp]] = []
+        self._in_use: dict[Path, Stamp] = {}
 
     def new(self) -> Path:
         """Private to its run; one that an earlier run left empty is used again, for making one takes time."""
         with self._lock:
             while self._empty:
-                folder = self._empty.pop()
-                if is_fresh(folder):
+                folder, stamp = self._empty.pop()
+                if stamp_of(folder) == stamp:
+                    if time.time_ns() - stamp.changed > SETTLED_NANOSECONDS:
+                        self._in_use[folder] = stamp
                     return folder
             if self._root is None or not self._root.is_dir():
                 self._root = Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX))
@@ -45,9 +63,13 @@ class WorkFolders:
 
     def artifacts(self, folder: Path) -> tuple[Artifact, ...]:
         """What a run left: regular files by path, no links, because those may lead anywhere."""
-        if is_fresh(folder) or is_fresh(without_private_folders(folder)):
+        with self._lock:
+            stamp = self._in_use.pop(folder, None)
+        if stamp is None or stamp_of(folder) != stamp:
+            stamp = empty_stamp_of(folder) or empty_stamp_of(without_private_folders(folder))
+        if stamp is not None:
             with self._lock:
-                self._empty.append(folder)
+                self._empty.append((folder, stamp))
             return ()
         found = sorted(files_in(folder), key=lambda artifact: artifact.path)
         if not found:
@@ -60,6 +82,7 @@ class WorkFolders:
                 self._cleaner()
             self._root = self._cleaner = None
             self._empty.clear()
+            self._in_use.clear()
 
 
 def without_private_folders(folder: Path) -> Path:
@@ -69,12 +92,24 @@ def without_private_folders(folder: Path) -> Path:
     return folder
 
 
-def is_fresh(folder: Path) -> bool:
-    """There, empty, and still ours alone."""
+def stamp_of(folder: Path) -> Stamp | None:
+    """None when it is gone, no folder, or not ours alone any more."""
     try:
-        return os.lstat(folder).st_mode == stat.S_IFDIR | 0o700 and not os.listdir(folder)
+        status = os.lstat(folder)
     except OSError:
-        return False
+        return None
+    if status.st_mode != stat.S_IFDIR | 0o700:
+        return None
+    return Stamp(status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mtime_ns)
+
+
+def empty_stamp_of(folder: Path) -> Stamp | None:
+    """Taken before looking: whoever puts something in afterwards changes it."""
+    stamp = stamp_of(folder)
+    try:
+        return None if stamp is None or os.listdir(folder) else stamp
+    except OSError:
+        return None
 
 
 def files_in(folder: Path) -> Iterator[Artifact]:

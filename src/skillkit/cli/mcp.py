@@ -1,0 +1,120 @@
+"""`skillkit mcp`: skills for any client that speaks the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import manager_for, policy_options, roots_options
+from skillkit.cli.run import current_workspace
+
+__all__ = ["mcp_command"]
+
+TOKEN_VARIABLE = "SKILLKIT_MCP_TOKEN"  # noqa: S105 - the name of a variable, no secret
+HOST, PORT = "127.0.0.1", 8763
+SHORTEST_TOKEN = 16
+LONGEST_WAIT_SECONDS = 3600
+
+
+def parsed_address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[str, int] | None:
+    """`HOST:PORT`, `:PORT`, `PORT` or `[::1]:PORT`."""
+    if given is None:
+        return None
+    host, _colon, port = given.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and int(port) <= 65535):  # noqa: PLR2004 - ports end there
+        raise click.BadParameter(f"{given!r} is no HOST:PORT. Write for example {HOST}:{PORT}.")
+    return host.removeprefix("[").removesuffix("]") or HOST, int(port)
+
+
+@click.command("mcp")
+@click.option(
+    "--http",
+    "address",
+    is_flag=False,
+    flag_value=f"{HOST}:{PORT}",
+    callback=parsed_address,
+    metavar="[HOST:PORT]",
+    help=f"Serve streamable HTTP instead of stdio; {HOST}:{PORT} unless named.",
+)
+@click.option(
+    "--approval-wait",
+    type=click.FloatRange(0, LONGEST_WAIT_SECONDS),
+    default=45.0,
+    show_default=True,
+    help="Seconds a call waits for 'skillkit approvals answer'.",
+)
+@click.option("--ask-locally", is_flag=True, help="Never ask through the client, only by 'skillkit approvals'.")
+@click.option("--workspace", type=click.Path(path_type=Path, file_okay=False), help="The folder the agent works in.")
+@policy_options
+@roots_options
+def mcp_command(
+    address: tuple[str, int] | None,
+    approval_wait: float,
+    ask_locally: bool,
+    workspace: Path | None,
+    policy: str | None,
+    readable: tuple[Path, ...],
+    writable: tuple[Path, ...],
+    network: bool,
+    skills: tuple[Path, ...],
+    plugins: tuple[Path, ...],
+    state_dir: Path | None,
+) -> None:
+    """Serve skills to MCP clients: tools, resources and prompts.
+
+    Before a script first runs, the client shows its user a form; where it cannot, the question waits for
+    'skillkit approvals answer'. Over HTTP each request needs a bearer token: $SKILLKIT_MCP_TOKEN, or one that
+    is made up and told on stderr.
+
+    \b
+    Examples:
+      skillkit mcp                                  on stdio, as clients start it
+      skillkit mcp --skills ./skills                with these skills only
+      skillkit mcp --http                           on http://127.0.0.1:8763/mcp
+      skillkit mcp --approval-wait 10 --ask-locally
+    """
+    from skillkit.integrations.mcp import require_mcp
+
+    require_mcp()
+    from skillkit.integrations.mcp.server import create_server
+
+    manager = manager_for(
+        skills,
+        plugins,
+        state_dir,
+        profile=policy,
+        readable=readable,
+        writable=writable,
+        network=network,
+        workspace=workspace or current_workspace(),
+    )
+    with manager:
+        server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally)
+        if address is None:
+            from skillkit.integrations.mcp.stdio import serve_stdio
+
+            serve_stdio(server)
+        else:
+            from skillkit.integrations.mcp.http import serve_http
+
+            serve_http(server, *address, token_for(*address), say)
+
+
+def token_for(host: str, port: int) -> str:
+    """The user's, else a new one, told where only the user looks."""
+    given = os.environ.get(TOKEN_VARIABLE, "")
+    if not given:
+        given = secrets.token_urlsafe(32)
+        say(f"bearer token: {given}")
+    elif len(given) < SHORTEST_TOKEN or not (given.isascii() and given.isprintable()) or " " in given:
+        raise click.UsageError(f"${TOKEN_VARIABLE} must have at least {SHORTEST_TOKEN} plain characters.")
+    if host not in (HOST, "localhost", "::1"):
+        say(f"{host}:{port} may be reached by others, and the token travels unencrypted; put TLS in front of it.")
+    return given
+
+
+def say(text: str) -> None:
+    click.echo(f"skillkit mcp: {text}", err=True)

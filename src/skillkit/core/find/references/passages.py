@@ -1,0 +1,120 @@
+"""Markdown -> the pieces of code in it that may be commands, with what is said about each, and the links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from skillkit.core.find.references.negation import (
+    is_discouraged,
+    is_forbidden_by_heading,
+    is_imperative,
+    shows_output,
+)
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+__all__ = ["Passage", "passages_in"]
+
+SHELLS = frozenset(
+    "bash sh shell zsh ksh fish console terminal shell-session shellsession shellscript session powershell pwsh ps1"
+    " bat cmd batch".split()
+)
+CODE = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Code in a line of text (`span`), a block that is a shell's (`shell`), one without a label (`block`), a `link`."""
+
+    kind: str
+    text: str
+    line: int
+    is_discouraged: bool = False
+    is_imperative: bool = False
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in a document the reading is."""
+
+    is_heading: bool = False
+    is_forbidden_section: bool = False
+    depth: int = 0
+    before: str = ""
+    """The text above a block."""
+    before_list: str = ""
+
+    def is_discouraged(self) -> bool:
+        in_list = bool(self.depth) and is_discouraged(self.before_list)
+        return self.is_forbidden_section or in_list
+
+    def note(self, kind: str) -> None:
+        if kind in ("bullet_list_open", "ordered_list_open"):
+            if not self.depth:
+                self.before_list = self.before
+            self.depth += 1
+        elif kind in ("bullet_list_close", "ordered_list_close"):
+            self.depth -= 1
+        elif kind in ("heading_open", "heading_close"):
+            self.is_heading = kind == "heading_open"
+
+
+def passages_in(markdown: str) -> Iterator[Passage]:
+    """In order of appearance; raw HTML is not looked into."""
+    from markdown_it import MarkdownIt  # most runs read no instructions
+
+    place = _Place()
+    for token in MarkdownIt("commonmark").enable("table").parse(markdown):
+        place.note(token.type)
+        line = token.map[0] if token.map else 0
+        if token.type in ("fence", "code_block"):
+            yield from block(token, line, place)
+        elif token.type == "inline":
+            text = flat(token.children or ())
+            if place.is_heading:
+                place.is_forbidden_section = is_forbidden_by_heading(text)
+            yield from spans(token.children or (), text, line, place)
+            place.before = text
+
+
+def block(token: Token, line: int, place: _Place) -> Iterator[Passage]:
+    label = token.info.split()[0].strip("{}.").lower() if token.info.strip() else ""
+    if label not in SHELLS and label:
+        return
+    if not label and shows_output(place.before):
+        return
+    discouraged = place.is_discouraged() or is_discouraged(place.before)
+    first = line + (token.type == "fence")
+    yield Passage("shell" if label else "block", token.content, first, discouraged)
+
+
+def spans(children: Sequence[Token], text: str, line: int, place: _Place) -> Iterator[Passage]:
+    seen = 0
+    for child in children:
+        if child.type == "code_inline":
+            at = text.index(CODE, seen)
+            seen = at + 1
+            before, after = text[:at], text[seen:]
+            discouraged = place.is_discouraged() or is_discouraged(before, after)
+            yield Passage("span", child.content, line, discouraged, is_imperative(before))
+        elif child.type == "link_open":
+            yield Passage("link", unquote(str(child.attrs.get("href", ""))), line)
+        elif child.type in ("softbreak", "hardbreak"):
+            line += 1
+
+
+def flat(children: Sequence[Token]) -> str:
+    """What is read, with one character for each piece of code."""
+    parts = []
+    for child in children:
+        if child.type == "code_inline":
+            parts.append(CODE)
+        elif child.type == "text":
+            parts.append(child.content.replace(CODE, ""))
+        elif child.type in ("softbreak", "hardbreak"):
+            parts.append(" ")
+    return "".join(parts)

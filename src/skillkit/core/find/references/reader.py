@@ -1,0 +1,193 @@
+"""A skill -> the scripts its instructions mention, and those they write as a command with its arguments."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from skillkit.core.find.references.negation import is_forbidden_by_comment
+from skillkit.core.find.references.passages import Passage, passages_in
+from skillkit.core.find.references.placeholders import is_example
+from skillkit.core.find.references.places import PLUGIN, SKILL, SkillPlaces, with_folders_marked
+from skillkit.core.find.references.runners import Invocation, invocation_in
+from skillkit.core.find.references.shell_words import SimpleCommand, simple_commands, typed_at_prompts
+from skillkit.core.models import Skill, open_at_once
+
+__all__ = ["References", "ScriptReference", "references_in"]
+
+FILE_CHARACTERS = 200_000
+ALL_CHARACTERS = 500_000
+COMMANDS_IN_ONE_BLOCK = 1_000
+LINKED_FILES = 30
+LINK_DEPTH = 2
+COMMANDS = 100
+SHOWN_CHARACTERS = 300
+SHOWN_WORDS = 100
+TOKEN = re.compile(r"[^\s`'\"()\[\],;|]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReference:
+    """A script written as a command."""
+
+    script: str
+    """Relative to the skill; as written where there is no such script."""
+    status: str
+    """command, needs_arguments or not_found."""
+    argv: tuple[str, ...]
+    text: str
+    """The command as the instructions write it."""
+    source: str
+    """The file it stands in, relative to the skill."""
+    line: int
+    """In its text; in SKILL.md, behind the frontmatter."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """In order of appearance, each once."""
+
+    commands: tuple[ScriptReference, ...]
+    mentioned: tuple[str, ...]
+    """Every script that is named anywhere, commands included."""
+    files: tuple[str, ...]
+    """The texts that were read: SKILL.md and what it links to."""
+
+
+def references_in(skill: Skill) -> References:
+    """Reads SKILL.md and the local markdown it links to, each file once, and starts nothing."""
+    places = SkillPlaces(skill)
+    own = skill.metadata.skill_path.name
+    waiting, files = [(own, 0)], [own]
+    commands: dict[tuple[object, ...], ScriptReference] = {}
+    mentioned: dict[str, None] = {}
+    room = ALL_CHARACTERS
+    while waiting and room > 0:
+        source, depth = waiting.pop(0)
+        text = skill.content if source == own else text_of(places.base / source)
+        text = with_folders_marked(text[: min(room, FILE_CHARACTERS)])
+        room -= len(text)
+        folder = posixpath.dirname(source)
+        for passage in passages_in(text):
+            linked = linked_file(passage, places, folder)
+            if linked and linked not in files and depth < LINK_DEPTH and len(files) <= LINKED_FILES:
+                files.append(linked)
+                waiting.append((linked, depth + 1))
+            for reference in Reader(places, source).references(passage):
+                commands.setdefault(identity(reference), reference)
+        mentioned |= dict.fromkeys(mentions(text, places, folder))
+    found = tuple(commands.values())[:COMMANDS]
+    mentioned |= dict.fromkeys(each.script for each in found if each.status != "not_found")
+    return References(found, tuple(mentioned), tuple(files))
+
+
+def identity(reference: ScriptReference) -> tuple[object, ...]:
+    """A command is what it runs; what cannot run is told once for each script."""
+    argv = reference.argv if reference.status == "command" else ()
+    return reference.script, reference.status, argv
+
+
+def linked_file(passage: Passage, places: SkillPlaces, folder: str) -> str | None:
+    if passage.kind not in ("link", "span"):
+        return None
+    return places.text_file(passage.text.strip(), folder)
+
+
+def mentions(text: str, places: SkillPlaces, folder: str) -> Iterator[str]:
+    for match in TOKEN.finditer(text):
+        token = match[0].strip("*_~:.!?<>")
+        if places.is_mentioned_by(token) and ("." in token or "/" in token):
+            script = places.script(token, folder)
+            if script is not None:
+                yield script
+
+
+def text_of(path: Path) -> str:
+    """Empty for what cannot be read as text; a pipe does not make us wait."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return ""
+        with open(path, "rb", opener=open_at_once) as file:
+            raw = file.read(FILE_CHARACTERS * 4) or b""
+    except OSError:
+        return ""
+    return raw.decode("utf-8-sig", "replace")
+
+
+def as_written(command: SimpleCommand) -> str:
+    text = " ".join(word.raw for word in command.words[:SHOWN_WORDS])
+    return text.replace(SKILL, "{baseDir}").replace(PLUGIN, "${CLAUDE_PLUGIN_ROOT}")[:SHOWN_CHARACTERS]
+
+
+class Reader:
+    """Commands of one file; `cd` counts until the end of the passage it stands in."""
+
+    def __init__(self, places: SkillPlaces, source: str) -> None:
+        self.places = places
+        self.source = source
+        self.folder = posixpath.dirname(source)
+
+    def references(self, passage: Passage) -> Iterator[ScriptReference]:
+        if passage.kind == "link" or passage.is_discouraged:
+            return
+        text = typed_at_prompts(passage.text)
+        is_prompted = text != passage.text
+        where: str | None = ""
+        for command in islice(simple_commands(text), COMMANDS_IN_ONE_BLOCK):
+            if command.words[0].text == "cd":
+                where = self.moved(command)
+                continue
+            invocation = invocation_in(command.words)
+            if invocation is None or is_forbidden_by_comment(command.comment):
+                continue
+            if is_prompted or self.has_command_form(passage, invocation):
+                yield from self.reference(command, invocation, passage.line, where)
+
+    def has_command_form(self, passage: Passage, invocation: Invocation) -> bool:
+        """A path alone is a command in a shell's block, or where the sentence says to run it."""
+        if passage.kind == "shell" or invocation.has_runner:
+            return True
+        if passage.kind == "span":
+            return bool(invocation.arguments) or passage.is_imperative
+        return invocation.script.text.startswith(("./", SKILL))
+
+    def reference(
+        self, command: SimpleCommand, invocation: Invocation, line: int, where: str | None
+    ) -> Iterator[ScriptReference]:
+        written = invocation.script.text if "\\" not in invocation.script.raw else invocation.script.raw.strip("'\"")
+        script, at = self.located(written, invocation, where), line + command.line + 1
+        if script is None:
+            if not invocation.is_module and self.places.is_missing(written, self.folder):
+                missing = written.replace(f"{SKILL}/", "").removeprefix("./")
+                yield ScriptReference(missing, "not_found", (), as_written(command), self.source, at)
+            return
+        base = str(self.places.base)
+        texts = tuple(word.text.replace(SKILL, base) for word in invocation.arguments)
+        is_ready = command.is_plain and where is not None and not (where and texts)
+        for word, text in zip(invocation.arguments, texts, strict=True):
+            is_ready = is_ready and PLUGIN not in text and not is_example(word, text, self.places.base)
+        status, argv = ("command", texts) if is_ready else ("needs_arguments", ())
+        yield ScriptReference(script, status, argv, as_written(command), self.source, at)
+
+    def located(self, written: str, invocation: Invocation, where: str | None) -> str | None:
+        if invocation.is_module:
+            return self.places.module(written)
+        if where and (found := self.places.script(f"{SKILL}/{where}/{written}")):
+            return found
+        return self.places.script(written, self.folder)
+
+    def moved(self, command: SimpleCommand) -> str | None:
+        """A folder of the skill, empty for the skill itself; None for any other place."""
+        target = command.words[1].text.rstrip("/") if len(command.words) > 1 else "~"
+        if target in (SKILL, ".", str(self.places.base)):
+            return ""
+        for path in self.places.candidates(target, ""):
+            if os.path.isdir(self.places.base / path):
+                return path
+        return None

@@ -1,0 +1,249 @@
+"""The three tools of an agent without any framework: their schemas, and one `call` that never raises for a bad call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
+from skillkit.core.executor import Flow, OnOutput
+from skillkit.core.find.references import ScriptReference
+from skillkit.core.instructions import instructions_for
+from skillkit.core.manager import SkillManager
+from skillkit.core.models import Skill, SkillMetadata
+from skillkit.core.questions import Approver
+from skillkit.core.resolve import CallArguments
+from skillkit.core.together import Outcome, execute_together
+from skillkit.core.waiting import awaited_run
+from skillkit.integrations.loading import loaded_skill
+from skillkit.integrations.skill_files import file_text
+from skillkit.integrations.tool_schemas import (
+    TOOLS,
+    ToolSchema,
+    argument_problem,
+    is_for_models,
+    parsed_arguments,
+    tool_schemas,
+)
+from skillkit.present.skill_context import SkillContext, envelope
+from skillkit.present.tool_result import (
+    SHOWN_CHARACTERS,
+    ScriptToolResult,
+    refusal_status,
+    refusal_text,
+    run_status,
+    run_text,
+    told_output,
+)
+
+__all__ = ["ScriptToolResult", "SkillFunctions", "ToolSchema"]
+
+ENUMERATED_SKILLS = 50
+ENUMERATED_SCRIPTS = 200
+
+
+class SkillFunctions:
+    """One agent's tools in one session; a model can set neither the session nor who is asked."""
+
+    def __init__(
+        self,
+        manager: SkillManager,
+        *,
+        approver: Approver | None = None,
+        session_id: str | None = None,
+        run_scripts: bool = True,
+    ) -> None:
+        self.manager = manager
+        self.approver = approver or manager.approver
+        self.session_id = session_id or manager.session_id
+        self.run_scripts = run_scripts
+
+    def load_skill(
+        self,
+        skill_name: str,
+        *,
+        run_scripts: bool | None = None,
+        tool_use_id: str | None = None,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptToolResult:
+        """As the tool of this name; `run_scripts=False` loads only."""
+        chosen = self.run_scripts if run_scripts is None else run_scripts
+        functions = SkillFunctions(self.manager, approver=self.approver, session_id=self.session_id, run_scripts=chosen)
+        arguments = {"skill_name": skill_name}
+        return functions.call("load_skill", arguments, tool_use_id, cancel=cancel, on_output=on_output)
+
+    @property
+    def flow(self) -> Flow:
+        return self.manager.agent_flow
+
+    def tools(self) -> list[ToolSchema]:
+        """Nothing where there are no skills: a tool without a use only costs room."""
+        skills = self.skills()
+        return tool_schemas(skills, self.script_paths(skills))
+
+    def openai_tools(self) -> list[dict[str, Any]]:
+        return [tool.to_openai() for tool in self.tools()]
+
+    def anthropic_tools(self) -> list[dict[str, Any]]:
+        return [tool.to_anthropic() for tool in self.tools()]
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str | None,
+        tool_use_id: str | None = None,
+        *,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptToolResult:
+        """Whatever a model sends, it gets an answer; only what a framework raises to ask a person passes through."""
+        return self._answered(name, arguments, tool_use_id, cancel=cancel, on_output=on_output)
+
+    async def acall(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str | None,
+        tool_use_id: str | None = None,
+        *,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptToolResult:
+        """As `call`, without blocking the loop; cancelling the task kills the script's tree."""
+
+        def run(wakeup_fd: int) -> ScriptToolResult:
+            return self._answered(name, arguments, tool_use_id, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
+
+        return await awaited_run(run)
+
+    def skills(self) -> list[SkillMetadata]:
+        """Those that a model may call for."""
+        return [skill for skill in self.manager.list_skills() if is_for_models(skill)]
+
+    def script_paths(self, skills: list[SkillMetadata]) -> list[str]:
+        """Nothing where looking would take long, or where there are too many to choose from."""
+        if len(skills) > ENUMERATED_SKILLS:
+            return []
+        found = {script.path.as_posix() for skill in skills for script in self.manager.load_skill(skill.name).scripts}
+        return sorted(found) if len(found) <= ENUMERATED_SCRIPTS else []
+
+    def _answered(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str | None,
+        tool_use_id: str | None,
+        **run: Any,  # noqa: ANN401 - the flow's
+    ) -> ScriptToolResult:
+        if name not in TOOLS:
+            return refused(tool_use_id, "not_found", f"There is no tool {name!r}. There are: {', '.join(TOOLS)}.")
+        given = parsed_arguments(arguments)
+        problem = argument_problem(name, given)
+        if given is None or problem:
+            return refused(tool_use_id, "invalid_arguments", problem)
+        handlers: dict[str, Callable[..., ScriptToolResult]] = {
+            "load_skill": self._load_skill,
+            "skills_run_script": self._run_script,
+            "read_skill_file": self._read_file,
+        }
+        try:
+            return handlers[name](tool_use_id, **given, **run)
+        except SkillKitError as error:
+            return refused(tool_use_id, refusal_status(error), str(error), error)
+
+    def _run_script(
+        self,
+        tool_use_id: str | None,
+        *,
+        skill_name: str,
+        script: str,
+        args: list[str] | None = None,
+        input: Any = None,  # noqa: A002, ANN401 - the tool's own word; any JSON value
+        **run: Any,  # noqa: ANN401 - the flow's
+    ) -> ScriptToolResult:
+        is_text = isinstance(input, str)
+        arguments, stdin = (None, input) if is_text else (input, None)
+        call = self._call(script, tool_use_id, arguments=arguments, argv=tuple(args or ()), stdin=stdin)
+        try:
+            skill = self._skill(skill_name)
+        except SkillNotFoundError as error:
+            self.flow.record_unresolved(error, skill_name, call)
+        result = self.flow.execute(skill, call, approver=self.approver, **run)
+        text = run_text(result, self._rest(told_output(result)))
+        return ScriptToolResult(tool_use_id, text, not result.success, run_status(result), result)
+
+    def _rest(self, output: str) -> str:
+        """Where all of an output is that a model sees only a part of."""
+        if len(output) <= SHOWN_CHARACTERS:
+            return ""
+        try:
+            file = self.flow.work_folders.new() / "output.txt"
+            file.write_text(output, encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return ""
+        return f"All of it is in {file} until the session ends."
+
+    def _read_file(
+        self,
+        tool_use_id: str | None,
+        *,
+        skill_name: str,
+        path: str,
+        **_: Any,  # noqa: ANN401 - nothing runs
+    ) -> ScriptToolResult:
+        return ScriptToolResult(tool_use_id, file_text(self._skill(skill_name), path))
+
+    def _load_skill(
+        self,
+        tool_use_id: str | None,
+        *,
+        skill_name: str,
+        **run: Any,  # noqa: ANN401 - the flow's
+    ) -> ScriptToolResult:
+        """Always the envelope; one that says why where there is no such skill."""
+
+        def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome]:
+            calls = [
+                replace(self._call(each.script, tool_use_id, argv=each.argv), from_instructions=True)
+                for each in references
+            ]
+            return execute_together(self.flow, skill, calls, approver=self.approver, **run)
+
+        try:
+            skill = self._skill(skill_name)
+            context = loaded_skill(skill, self._instructions(skill), outcomes if self.run_scripts else None)
+        except SkillKitError as error:
+            status = refusal_status(error)
+            context = SkillContext(skill_name, status, str(error))
+        return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status)
+
+    def _instructions(self, skill: Skill) -> str:
+        return instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace)
+
+    def _call(self, script: str, call_id: str | None, **given: Any) -> CallArguments:  # noqa: ANN401 - what a call has
+        return CallArguments(
+            script_name=script,
+            timeout=self.manager.default_script_timeout,
+            session_id=self.session_id,
+            workspace=self.manager.workspace,
+            agent_facing=True,
+            call_id=call_id or "",
+            **given,
+        )
+
+    def _skill(self, name: str) -> Skill:
+        """SkillNotFoundError for what is hidden from models, as if it were not there."""
+        try:
+            skill = self.manager.load_skill(name)
+        except SkillNotFoundError:
+            skill = None
+        if skill is None or not is_for_models(skill.metadata):
+            names = [each.name for each in self.skills()]
+            there = f"There are: {', '.join(names)}." if names else "There are none."
+            raise SkillNotFoundError(f"There is no skill {name!r}. {there}", skill_name=name, available=names)
+        return skill
+
+
+def refused(tool_use_id: str | None, status: str, message: str, error: SkillKitError | None = None) -> ScriptToolResult:
+    return ScriptToolResult(tool_use_id, refusal_text(status, message, error), is_error=True, status=status)

@@ -1,0 +1,101 @@
+"""A loaded skill -> the envelope an agent reads: XML that gives every text back unchanged and that no text can end."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["ScriptOutput", "SkillContext", "envelope"]
+
+DIRECTIVE = """You are now operating under the specialized {skill} protocol.
+1. Prioritize the logic in <instructions> over generic behavior.
+2. Use the data in <active_resources> to complete the user's specific request.
+3. If the workflow is multi-step, explicitly state your plan before executing."""
+
+# What XML cannot carry in any form is spelled out, as on a terminal; a parser would change a bare CR.
+UNCARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+TEXT = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+ATTRIBUTE = {**TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
+IN_TEXT = re.compile("[&<>\r]")
+IN_ATTRIBUTE = re.compile('[&<>\r"\n\t]')
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptOutput:
+    """What became of one command of the instructions."""
+
+    source: str
+    status: str
+    """ok, failed, timeout, declined, approval_unavailable, not_found, needs_arguments or refused."""
+    text: str
+    exit_code: int | None = None
+    """None where nothing ran."""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SkillContext:
+    """What loading a skill came to."""
+
+    id: str
+    status: str
+    """ok, not_found or refused."""
+    instructions: str
+    outputs: tuple[ScriptOutput, ...] = ()
+    files: tuple[str, ...] = ()
+    """Bundled files by path; a script or `read_skill_file` reads them."""
+
+
+def envelope(context: SkillContext) -> str:
+    """The same for the same context, byte by byte."""
+    directive = DIRECTIVE.format(skill=context.id)
+    return "\n".join(
+        [
+            f"<skill_context{attributes(id=context.id, status=context.status)}>",
+            f"<instructions>{escaped(context.instructions)}</instructions>",
+            "<active_resources>",
+            *(output_element(output) for output in context.outputs),
+            "<reference_files>",
+            *(f"<file>{escaped(path)}</file>" for path in context.files),
+            "</reference_files>",
+            "</active_resources>",
+            f"<execution_directive>{escaped(directive)}</execution_directive>",
+            "</skill_context>",
+            "",
+        ]
+    )
+
+
+def output_element(output: ScriptOutput) -> str:
+    named = attributes(
+        source=output.source,
+        arguments=shlex.join(output.arguments) if output.arguments else None,
+        status=output.status,
+        exit_code=None if output.exit_code is None else str(output.exit_code),
+    )
+    return f"<script_output{named}>{escaped(output.text)}</script_output>"
+
+
+def attributes(**values: str | None) -> str:
+    return "".join(written(values))
+
+
+def written(values: dict[str, str | None]) -> Iterator[str]:
+    for name, value in values.items():
+        if value is not None:
+            text = IN_ATTRIBUTE.sub(lambda match: ATTRIBUTE[match[0]], representable(value))
+            yield f' {name}="{text}"'
+
+
+def escaped(text: str) -> str:
+    return IN_TEXT.sub(lambda match: TEXT[match[0]], representable(text))
+
+
+def representable(text: str) -> str:
+    return UNCARRIED.sub(lambda match: spelled_out(ord(match[0])), text)
+
+
+def spelled_out(code: int) -> str:
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004 - the range that has a short form

@@ -1,0 +1,312 @@
+"""How real instructions write about scripts, and what is a command of all that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skill_folders import skill_folder
+
+from skillkit import Skill, SkillMetadata
+from skillkit.core.find.references import References, references_in
+from skillkit.core.find.references.reader import LINKED_FILES
+
+FILES = {
+    "scripts/x.py": "print('x')\n",
+    "scripts/run.sh": "echo run\n",
+    "scripts/tool.ts": "console.log(1)\n",
+    "scripts/cli.js": "console.log(1)\n",
+    "scripts/utils/parse.py": "print('parse')\n",
+    "scripts/twin.py": "print('twin')\n",
+    "scripts/twin.sh": "echo twin\n",
+    "scripts/wrapper": "#!/bin/bash\necho\n",
+    "bin/cli.mjs": "console.log(1)\n",
+    "assets/data.csv": "a,b\n",
+    "references/guide.md": "Nothing here.\n",
+}
+
+
+def skill_with(folder: Path, body: str, files: dict[str, str] | None = None) -> Skill:
+    base = skill_folder(folder / "skills", "demo", body=body, files={**FILES, **(files or {})})
+    return Skill(SkillMetadata("demo", "d", base / "SKILL.md"))
+
+
+def read(folder: Path, body: str, files: dict[str, str] | None = None) -> References:
+    return references_in(skill_with(folder, body, files))
+
+
+def seen(references: References) -> list[tuple[str, ...]]:
+    """`script, *argv` of what is ready; `status, script` of the rest."""
+    return [
+        (each.script, *each.argv) if each.status == "command" else (each.status, each.script)
+        for each in references.commands
+    ]
+
+
+def fenced(text: str, label: str = "bash") -> str:
+    return f"Do it:\n\n```{label}\n{text}\n```\n"
+
+
+X, RUN, TS, JS = "scripts/x.py", "scripts/run.sh", "scripts/tool.ts", "scripts/cli.js"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("scripts/x.py a b", (X, "a", "b")),
+        ("python scripts/x.py", (X,)),
+        ("python3 scripts/x.py --sample", (X, "--sample")),
+        ("python3.12 scripts/x.py", (X,)),
+        ("/usr/bin/env python3 scripts/x.py", (X,)),
+        ("python3 -I -u scripts/x.py", (X,)),
+        ("python3 -W ignore scripts/x.py", (X,)),
+        ("python3 {baseDir}/scripts/x.py a", (X, "a")),
+        ("./scripts/run.sh", (RUN,)),
+        ("bash scripts/run.sh -v", (RUN, "-v")),
+        ("bash -x scripts/run.sh", (RUN,)),
+        ("sh ./scripts/run.sh", (RUN,)),
+        ("$SKILL_DIR/scripts/run.sh", (RUN,)),
+        ("${SKILL_DIR}/scripts/run.sh", (RUN,)),
+        ('"${CLAUDE_SKILL_DIR}/scripts/run.sh" a', (RUN, "a")),
+        ("python $CLAUDE_SKILL_DIR/scripts/x.py", (X,)),
+        ("SKILL_DIR/scripts/run.sh", (RUN,)),
+        ("python <skill-dir>/scripts/x.py", (X,)),
+        ("python <path-to-skill>/scripts/x.py", (X,)),
+        ("python {skill_dir}/scripts/x.py", (X,)),
+        ("python /path/to/skill/scripts/x.py", (X,)),
+        ("python skills/demo/scripts/x.py", (X,)),
+        ("python .claude/skills/demo/scripts/x.py", (X,)),
+        ("python ~/.claude/skills/demo/scripts/x.py", (X,)),
+        ("python ${CLAUDE_PLUGIN_ROOT}/skills/demo/scripts/x.py", (X,)),
+        ("python -m scripts.x --sample", (X, "--sample")),
+        ("python3 -m scripts.utils.parse", ("scripts/utils/parse.py",)),
+        ("uv run scripts/x.py", (X,)),
+        ("uv run python scripts/x.py", (X,)),
+        ("uv run --with requests scripts/x.py a", (X, "a")),
+        ("uv run --script scripts/x.py", (X,)),
+        ("poetry run python scripts/x.py", (X,)),
+        ("node scripts/cli.js go", (JS, "go")),
+        ("node --import tsx scripts/cli.js", (JS,)),
+        ("npx tsx scripts/tool.ts", (TS,)),
+        ("npx -y tsx scripts/tool.ts", (TS,)),
+        ("npx ts-node scripts/tool.ts", (TS,)),
+        ("bun scripts/tool.ts", (TS,)),
+        ("bun run scripts/tool.ts", (TS,)),
+        ("deno run -A scripts/tool.ts", (TS,)),
+        ("node bin/cli.mjs", ("bin/cli.mjs",)),
+        ("scripts/run", (RUN,)),
+        ("python scripts/x", (X,)),
+        ("scripts/wrapper go", ("scripts/wrapper", "go")),
+        ("python x.py", (X,)),
+        ("python utils/parse.py", ("scripts/utils/parse.py",)),
+        ("python scripts\\x.py", (X,)),
+        ("$ python scripts/x.py a", (X, "a")),
+        ("python scripts/x.py 'two words' \"and more\"", (X, "two words", "and more")),
+        ("python scripts/x.py a\\ b", (X, "a b")),
+        ("python scripts/x.py \\\n  --top 10 \\\n  --json", (X, "--top", "10", "--json")),
+        ("python scripts/x.py --top 10  # the first ten", (X, "--top", "10")),
+        ("python scripts/x.py '{\"a\": [1, 2]}'", (X, '{"a": [1, 2]}')),
+        ("python scripts/x.py assets/data.csv", (X, "assets/data.csv")),
+        ("python scripts/x.py '$5 off'", (X, "$5 off")),
+        ("cd {baseDir} && python scripts/x.py", (X,)),
+        ("cd scripts && python x.py", (X,)),
+        ("pip install requests && python scripts/x.py", (X,)),
+        ("python scripts/x.py https://github.com/a/b", (X, "https://github.com/a/b")),
+    ],
+)
+def test_each_spelling_of_a_command_is_recognised(tmp_path: Path, line: str, expected: tuple[str, ...]) -> None:
+    assert seen(read(tmp_path, fenced(line))) == [expected]
+
+
+def test_the_skills_own_folder_in_an_argument_is_filled_in(tmp_path: Path) -> None:
+    skill = skill_with(tmp_path, fenced("python {baseDir}/scripts/x.py {baseDir}/assets/data.csv"))
+    assert seen(references_in(skill)) == [(X, f"{skill.base_directory.resolve()}/assets/data.csv")]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "<file>", "<input file>", "FILE", "INPUT_FILE", "{input}", "{{input}}", "[options]", "...", "a b ...", "$1",
+        '"$FILE"', "$(date)", "`date`", "path/to/report.pdf", "/path/to/x", "input.pdf", "--output out.csv",
+        "--output=out.csv", "--name=NAME", "*.csv", "~/data", "your-file", "'your query'", '"query"',
+        '"search terms"', "YYYY-MM-DD", "https://example.com/x", "--key <key>", "a|b", "{a,b}",
+    ],
+)  # fmt: skip
+def test_arguments_that_only_the_user_knows_are_not_made_up(tmp_path: Path, arguments: str) -> None:
+    assert seen(read(tmp_path, fenced(f"python scripts/x.py {arguments}"))) == [("needs_arguments", X)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python scripts/x.py | head", "cat a | python scripts/x.py", "python scripts/x.py > out", "scripts/x.py < in",
+        "python scripts/x.py 2>&1", "KEY=1 python scripts/x.py", "python scripts/x.py &", "(python scripts/x.py)",
+        "python scripts/x.py <<EOF\ntext\nEOF", "true || python scripts/x.py", "if python scripts/x.py; then\n:\nfi",
+        "for f in a b; do\n  python scripts/x.py go\ndone", "cd /elsewhere && python scripts/x.py",
+        "cd ../project\npython scripts/x.py", "python scripts/x.py 'open",
+    ],
+)  # fmt: skip
+def test_what_only_a_shell_can_do_is_not_run_without_it(tmp_path: Path, line: str) -> None:
+    assert seen(read(tmp_path, fenced(line))) == [("needs_arguments", X)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Never run `python scripts/x.py`.",
+        "Do not run `python scripts/x.py` by hand.",
+        "Don't run `scripts/x.py`.",
+        "Don\u2019t ever run `scripts/x.py a`.",
+        "You must not execute `python scripts/x.py`.",
+        "Do not, under any circumstances, run `python scripts/x.py`.",
+        "Avoid `python scripts/x.py`.",
+        "`python scripts/x.py` must never be run in production.",
+        "`python scripts/x.py` is deprecated.",
+        "There is no need to run `python scripts/x.py`.",
+        "Read the file instead of running `python scripts/x.py`.",
+        "Never run this:\n\n```bash\npython scripts/x.py\n```\n",
+        "Never do this:\n\n- `python scripts/x.py`\n- `scripts/run.sh a`\n",
+        "## Do not run\n\n`python scripts/x.py`\n\n```bash\nscripts/run.sh\n```\n",
+        "```bash\n# never run this\npython scripts/x.py\n```\n",
+        "```bash\npython scripts/x.py  # WRONG\n```\n",
+        "```bash\n# python scripts/x.py\n```\n",
+        "See `scripts/x.py` for details.",
+        "Read scripts/x.py and run.sh.",
+        "The script [x](scripts/x.py) holds the rules.",
+        "Get it from https://host.test/scripts/x.py or `https://host.test/scripts/x.py a`.",
+        "Copy `python ../other/scripts/x.py`.",
+        "Use `python skills/other/scripts/x.py a`.",
+        "Use `python ~/.claude/skills/other/scripts/x.py`.",
+        "Use `python /opt/scripts/x.py`.",
+        "Use `python ${CLAUDE_PLUGIN_ROOT}/scripts/x.py`.",
+        "```bash\ncat scripts/x.py\nchmod +x scripts/run.sh\nvim scripts/x.py\nsource scripts/run.sh\n```\n",
+        "```bash\npython -c 'import x' scripts/x.py\nbash -c scripts/run.sh\n```\n",
+        "```python\nsubprocess.run(['python', 'scripts/x.py'])\n```\n",
+        '```json\n{"run": "python scripts/x.py"}\n```\n',
+        "```text\npython scripts/x.py\n```\n",
+        "It prints:\n\n```\npython scripts/x.py\n```\n",
+        "The layout:\n\n```\nscripts/x.py\nscripts/run.sh\n```\n",
+        "```\nscripts/x.py\n```\n",
+        "```bash\ncat > a.sh <<'EOF'\npython scripts/x.py\nEOF\n```\n",
+        "```console\n$ ls\npython scripts/x.py\n```\n",
+        "<!-- python scripts/x.py -->\n",
+        "<div>\npython scripts/x.py\n</div>\n",
+        "| script | use |\n|---|---|\n| `scripts/x.py` | counts |\n",
+        "Install with `pip install x.py-tools`, then `python manage.py run`.",
+        "```bash\npython manage.py migrate\nnpm run build\n./gradlew test\n```\n",
+        "```bash\nscripts/twin\n```\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_command_is_none(tmp_path: Path, body: str) -> None:
+    assert seen(read(tmp_path, body)) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("Run `scripts/x.py`.", [(X,)]),
+        ("First run `x.py`, then `run.sh`.", [(X,), (RUN,)]),
+        ("Run `x.py` and look at `run.sh`.", [(X,)]),
+        ("1. **Lint**: Run `run.sh` to check style\n", [(RUN,)]),
+        ("Execute the script `scripts/run.sh` now.", [(RUN,)]),
+        ("Try `python scripts/x.py --help`.", [(X, "--help")]),
+        ("See `scripts/x.py --help`.", [(X, "--help")]),
+        ("Don't run `scripts/x.py`, run `scripts/run.sh` instead.", [(RUN,)]),
+        ("Instead of `scripts/x.py a`, run `scripts/run.sh`.", [(RUN,)]),
+        ("Run `scripts/run.sh`, never `scripts/x.py a`.", [(RUN,)]),
+        ("Do not forget to run `scripts/run.sh`.", [(RUN,)]),
+        ("If it does not build, run `scripts/run.sh`.", [(RUN,)]),
+        ("Never guess. Run `scripts/run.sh`.", [(RUN,)]),
+        ("| do | by |\n|---|---|\n| count | `python scripts/x.py --all` |\n", [(X, "--all")]),
+        ("    python scripts/x.py\n", [(X,)]),
+        ("```\npython scripts/x.py\n```\n", [(X,)]),
+        ("```\n./scripts/run.sh\n```\n", [(RUN,)]),
+        ("```\n$ scripts/run.sh a\nprinted\n```\n", [(RUN, "a")]),
+        ("```console\n$ python scripts/x.py\nok\n$ scripts/run.sh \\\n  -v\n```\n", [(X,), (RUN, "-v")]),
+        ("- item:\n\n  ```sh\n  scripts/run.sh\n  ```\n", [(RUN,)]),
+        ("> ```bash\n> scripts/run.sh\n> ```\n", [(RUN,)]),
+        (fenced("scripts/run.sh && python scripts/x.py --a; node scripts/cli.js"), [(RUN,), (X, "--a"), (JS,)]),
+        (fenced("python scripts/x.py\npython scripts/x.py\npython3 ./scripts/x.py"), [(X,)]),
+        (fenced("python scripts/x.py <a>\npython scripts/x.py <b>"), [("needs_arguments", X)]),
+        (fenced("python scripts/gone.py"), [("not_found", "scripts/gone.py")]),
+        (fenced("bash {baseDir}/tools/gone.sh"), [("not_found", "tools/gone.sh")]),
+    ],
+)  # fmt: skip
+def test_commands_stand_where_authors_put_them(tmp_path: Path, body: str, expected: list[tuple[str, ...]]) -> None:
+    assert seen(read(tmp_path, body)) == expected
+
+
+def test_a_script_that_only_lies_in_the_folder_is_not_referred_to(tmp_path: Path) -> None:
+    assert read(tmp_path, "Do it.\n") == References((), (), ("SKILL.md",))
+
+
+def test_every_script_that_is_named_counts_as_mentioned_in_order(tmp_path: Path) -> None:
+    body = "Never run `scripts/run.sh`. See [x](scripts/x.py), cli.js and https://host.test/scripts/tool.ts.\n"
+    assert read(tmp_path, body).mentioned == (RUN, X, JS)
+
+
+def test_linked_texts_are_read_once_behind_the_one_that_links_them(tmp_path: Path) -> None:
+    files = {
+        "references/guide.md": "Run `scripts/run.sh`, `../scripts/x.py a`. Back: [s](../SKILL.md), [g](guide.md)\n"
+        "and [more](more.md#part).\n",
+        "references/more.md": "[deeper](deeper.md) `node scripts/cli.js`\n",
+        "references/deeper.md": "`python scripts/utils/parse.py`\n",
+        "unlinked.md": "`python scripts/twin.py`\n",
+    }
+    found = read(
+        tmp_path, "[guide](references/guide.md) [again](./references/guide.md) `bash scripts/run.sh -q`\n", files
+    )
+    assert found.files == ("SKILL.md", "references/guide.md", "references/more.md")
+    assert seen(found) == [(RUN, "-q"), (RUN,), (X, "a"), (JS,)]
+    assert [each.source for each in found.commands] == ["SKILL.md", *["references/guide.md"] * 2, "references/more.md"]
+
+
+def test_a_text_named_in_code_is_read_too(tmp_path: Path) -> None:
+    found = read(tmp_path, "See `references/guide.md`.\n", {"references/guide.md": "`bash scripts/run.sh`\n"})
+    assert seen(found) == [(RUN,)]
+
+
+def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside.md").write_text("`python scripts/x.py`\n")
+    skill = skill_with(tmp_path, "[a](../../outside.md) [b](link.md) [c](/etc/x.md) [d](https://host.test/x.md)\n")
+    (skill.base_directory / "link.md").symlink_to(tmp_path / "outside.md")
+    assert references_in(skill) == References((), (), ("SKILL.md",))
+    (skill.base_directory / "link.md").unlink()
+    (skill.base_directory / "link.md").write_text("`python scripts/x.py`\n")
+    assert seen(references_in(skill)) == [(X,)]
+
+
+def test_another_skill_below_this_one_keeps_its_own_texts(tmp_path: Path) -> None:
+    files = {"inner/SKILL.md": "---\nname: inner\n---\n", "inner/guide.md": "`python scripts/x.py`\n"}
+    assert read(tmp_path, "[g](inner/guide.md)\n", files).files == ("SKILL.md",)
+
+
+def test_the_number_of_texts_is_bounded(tmp_path: Path) -> None:
+    names = [f"n{number}.md" for number in range(LINKED_FILES + 10)]
+    body = " ".join(f"[x]({name})" for name in names)
+    assert len(read(tmp_path, body, dict.fromkeys(names, "x")).files) == LINKED_FILES + 1
+
+
+def test_the_same_files_give_the_same_references(tmp_path: Path) -> None:
+    body = fenced("python scripts/x.py a\nscripts/run.sh <f>") + "[g](references/guide.md)"
+    assert read(tmp_path / "a", body) == read(tmp_path / "b", body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`", "$(", "${", "'", "<a", "a\\", "never run ", "x.py ", "[", "- ", "\ue000/"],
+)
+def test_no_text_makes_reading_slow(tmp_path: Path, text: str) -> None:
+    read(tmp_path, f"```bash\n{text * 9_999}\n```\n")
+    read(tmp_path, f"Run `scripts/x.py`. {text * 9_999}\n")
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet=st.sampled_from("ab \n`'\"$(){}<>|&;#\\-*[]./~=:!\ue000\0\r"), max_size=200))
+def test_any_text_can_be_read(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    for body in (text, fenced(text), f"Run `{text}` `python scripts/x.py {text}`"):
+        for each in read(folder, body).commands:
+            assert each.status in {"command", "needs_arguments", "not_found"}
