@@ -48,8 +48,8 @@ class SkillManager:
         protected_paths: Sequence[PathLike] = (),
     ) -> None:
         self.policy = STANDARD if policy is None else policy
+        # What holds where a model chooses what runs.
         self.agent_policy = GUARDED if policy is None else policy
-        """What holds where a model chooses what runs: the given policy, or the guarded one."""
         self.default_script_timeout = self.policy.timeout_seconds
         if default_script_timeout is not None:
             require_timeout(default_script_timeout)

@@ -118,6 +118,21 @@ def test_entries_with_a_slash_restrict_scripts(patterns: tuple[str, ...], expect
     assert decision(replace(STANDARD, allowed_commands=patterns)) is expected
 
 
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        pytest.param((), Decision.DENY, id="none"),
+        pytest.param(("say",), Decision.ALLOW, id="name"),
+        pytest.param(("s*",), Decision.ALLOW, id="glob"),
+        pytest.param(("scripts/*", "*/say"), Decision.DENY, id="only-scripts"),
+        pytest.param(("SAY",), Decision.DENY, id="case"),
+    ],
+)
+def test_a_program_needs_an_entry_without_a_slash(patterns: tuple[str, ...], expected: Decision) -> None:
+    policy = replace(STANDARD, allowed_commands=patterns, allowed_interpreters=())
+    assert decision(policy, is_program=True, script_name="say", interpreter="say") is expected
+
+
 def test_the_refusal_of_a_script_names_it_and_what_may_run() -> None:
     ruling = decide(COMMAND, replace(STANDARD, allowed_commands=("git", "other/*")))
     assert ruling.reasons == ("'scripts/run.sh' matches none of 'allowed_commands': ['other/*'].",)

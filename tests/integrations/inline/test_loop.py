@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
 from inline_answers import outcomes_in, said, saying, text_in, tutor
 
+from skillkit import ConfigurationError
 from skillkit.integrations.inline import Budget, InlineProcessor, LoopResult, Shown, run_rounds
 from skillkit.integrations.inline.loop import Message, Model, data_block
 from skillkit.integrations.inline.outcomes import CommandOutcome
@@ -92,6 +94,26 @@ def test_output_beyond_the_budget_is_left_out_and_ends_the_rounds(tmp_path: Path
     result, _ = rounds(tmp_path, saying("!{scripts/lookup.sh aaaa}"), Budget(output_characters=50))
     assert (result.stopped, result.rounds) == ("output", 2)
     assert "more characters left out" in result.messages[-1]["content"]
+
+
+def test_a_model_that_fails_leaves_the_processor_ready_for_the_next_answer(tmp_path: Path) -> None:
+    def failing(_: Sequence[Message]) -> Iterator[str]:
+        yield "```\n%{scripts/speak.sh"
+        raise ConnectionError("gone")
+
+    with tutor(tmp_path) as manager:
+        processor = InlineProcessor(manager)
+        with pytest.raises(ConnectionError, match="gone"):
+            run_rounds(failing, QUESTION, processor)
+        assert processor.longest_seconds is None
+        processor.feed("%{scripts/speak.sh next}")
+    assert said(tmp_path) == ["next"]
+
+
+@pytest.mark.parametrize("name", ["rounds", "seconds", "output_characters", "answer_characters"])
+def test_a_budget_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is 0"):
+        Budget(**{name: 0})
 
 
 def test_the_marks_of_a_block_are_new_each_time_and_stand_in_no_output() -> None:

@@ -205,6 +205,24 @@ def test_a_line_for_the_person_holds_nothing_that_a_terminal_obeys(tmp_path: Pat
     assert shown_text(outcome) == f"\n{outcome.line}\n"
 
 
+def test_an_answer_with_a_flood_of_commands_runs_a_hundred_of_them(tmp_path: Path) -> None:
+    with tutor(tmp_path, policy=ScriptPolicy()) as manager:
+        processor = InlineProcessor(manager)
+        outcomes = outcomes_in(processor.feed("%{scripts/speak.sh x}" * 101))
+        processor.finish()
+        (after,) = outcomes_in(processor.feed("%{scripts/speak.sh x}"))
+    reasons = ["more than 100 commands" in outcome.detail for outcome in outcomes]
+    assert reasons == [False] * 100 + [True]
+    assert "more than" not in after.detail
+
+
+def test_a_known_cause_of_a_failure_is_named_in_the_line(tmp_path: Path) -> None:
+    with tutor(tmp_path) as manager:
+        skill_folder(tmp_path / "skills", "broken", {"scripts/x.py": "import no_such_module\n"})
+        (outcome,) = outcomes_in(InlineProcessor(manager).feed("%{scripts/x.py}"))
+    assert "'no_such_module' is missing" in outcome.line
+
+
 async def chunked(text: str) -> AsyncIterator[str]:
     for char in text:
         await asyncio.sleep(0)

@@ -36,24 +36,13 @@ def resolve_program(
     """The first of this name on PATH, never one inside the workspace; nothing is started."""
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
     cards = Path(real_path(state_folder)) / "programs"
-    environment = script_environment(
-        policy,
-        own_environment,
-        skill_name=PROGRAM_OWNER,
-        skill_version=None,
-        base_directory=cards,
-        workspace=workspace,
-    )
+    environment = program_environment(policy, own_environment, cards, workspace)
     program = found(call.script_name, environment["PATH"], workspace)
     card = written_card(cards, call.script_name, program)
     script_arguments = words(call.argv)
     cwd = workspace or card
-    named = argument_paths(
-        call.arguments,
-        script_arguments,
-        call.stdin,
-        Surroundings(card, workspace, cwd, policy.writable_paths, state_folder),
-    )
+    surroundings = Surroundings(card, workspace, cwd, policy.writable_paths, state_folder)
+    named = argument_paths(call.arguments, script_arguments, call.stdin, surroundings)
     manifest = manifest_of(card)
     return ScriptCommand(
         skill_name=PROGRAM_OWNER,
@@ -65,7 +54,7 @@ def resolve_program(
         allowed_tools=(),
         argv=(str(program), *script_arguments),
         cwd=str(cwd),
-        environment={name: value for name, value in environment.items() if name not in OF_SKILLS},
+        environment=environment,
         stdin=stdin_bytes(call.arguments, call.stdin),
         timeout=call.timeout,
         output_limit=call.output_limit,
@@ -81,6 +70,16 @@ def resolve_program(
         call_id=call.call_id,
         is_program=True,
     )
+
+
+def program_environment(
+    policy: ScriptPolicy, own: Mapping[str, str], cards: Path, workspace: Path | None
+) -> dict[str, str]:
+    """As for a script, without what is said of a skill."""
+    built = script_environment(
+        policy, own, skill_name=PROGRAM_OWNER, skill_version=None, base_directory=cards, workspace=workspace
+    )
+    return {name: value for name, value in built.items() if name not in OF_SKILLS}
 
 
 def found(name: str, path: str, workspace: Path | None) -> Path:

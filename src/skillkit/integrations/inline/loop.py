@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from skillkit.core.exceptions import ConfigurationError
 from skillkit.integrations.inline.outcomes import CommandOutcome
 from skillkit.integrations.inline.processor import InlineProcessor, Shown
 from skillkit.integrations.inline.syntax import Text
@@ -38,6 +39,11 @@ class Budget:
     """Of all that goes back to the model."""
     answer_characters: int = 2_000_000
     """Of all that the model writes."""
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "seconds", "output_characters", "answer_characters"):
+            if not getattr(self, name) > 0:
+                raise ConfigurationError(f"A budget's {name} is {getattr(self, name)!r}; it must be above 0.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +150,21 @@ def _one_answer(
         show(shown)
 
     chunks = model(tuple(dict(message) for message in conversation))
-    clock = time.monotonic()
-    for chunk in chunks:
-        spending.add_chunk(chunk, time.monotonic() - clock)
-        if spending.used_up:
-            break
-        for shown in spending.counted(processor, chunk):
-            keep(shown)
+    try:
         clock = time.monotonic()
-    if isinstance(chunks, Generator):
-        chunks.close()
-    for shown in processor.finish():
+        for chunk in chunks:
+            spending.add_chunk(chunk, time.monotonic() - clock)
+            if spending.used_up:
+                break
+            for shown in spending.counted(processor, chunk):
+                keep(shown)
+            clock = time.monotonic()
+    finally:  # also where the model fails: the processor is then ready for another answer
+        processor.longest_seconds = None
+        rest = processor.finish()
+        if isinstance(chunks, Generator):
+            chunks.close()
+    for shown in rest:
         keep(shown)
     return answer
 

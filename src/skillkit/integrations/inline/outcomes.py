@@ -70,7 +70,7 @@ class CommandOutcome:
         if self.status == "timeout":
             return f"stopped after {seconds}, its time was over"
         why = f"killed by {self.result.signal}" if self.result.signal else f"exit code {self.result.exit_code}"
-        last = self.detail if self.result.success else self.result.stderr.strip().rpartition("\n")[2]
+        last = self.detail or self.result.stderr.strip().rpartition("\n")[2]
         return f"failed, {why}" + (f": {last}" if last else "")
 
 

@@ -17,6 +17,7 @@ __all__ = ["InlineProcessor", "Shown", "shown_text"]
 
 Shown = Text | CommandOutcome
 
+MOST_COMMANDS = 100
 FOREIGN = "It stands in text that was given as data, and such commands are never executed"
 
 
@@ -35,8 +36,9 @@ class InlineProcessor:
         self._runner = CommandRunner(manager, policy, session_id, skills=skills, workspace=workspace)
         self._parser = InlineParser()
         self._foreign = ForeignText()
+        self._commands = 0  # of this answer
+        # What a command may take at most, where that is less than policy says.
         self.longest_seconds: float | None = None
-        """What a command may take at most, where that is less than policy says."""
 
     def feed(self, chunk: str) -> list[Shown]:
         """Runs what is complete by now; returns when that has ended."""
@@ -44,6 +46,7 @@ class InlineProcessor:
 
     def finish(self) -> list[Shown]:
         """The rest, as text; the processor is then ready for the next answer."""
+        self._commands = 0
         return [event for event in self._parser.finish() if isinstance(event, Text)]
 
     def shown(self, chunk: str) -> Iterator[Shown]:
@@ -79,6 +82,9 @@ class InlineProcessor:
         )
 
     def _refusal(self, command: Command) -> str:
+        self._commands += 1
+        if self._commands > MOST_COMMANDS:
+            return f"There are more than {MOST_COMMANDS} commands in one answer"
         return FOREIGN if self._foreign.holds(command.body) else ""
 
 
