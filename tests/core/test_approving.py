@@ -123,6 +123,18 @@ def test_without_a_session_yes_in_session_holds_for_this_manager_alone(tmp_path:
     assert [(change.kind, change.path) for change in changed.changes or ()] == [("changed", "lib/data.txt")]
 
 
+def test_a_word_without_a_session_is_none_for_a_session_that_has_a_name(tmp_path: Path) -> None:
+    approver = ScriptedApprover("yes_in_session", "no", "no")
+    with asking_manager(tmp_path, approver, session_id=None) as manager:
+        run(manager)
+        for _ in range(2):
+            with pytest.raises(ApprovalDeclinedError):
+                run(manager, session_id="named")
+            change(skill(tmp_path))
+    prompts = [Prompt.from_context(request.context) for request in approver.requests]
+    assert [prompt.changes for prompt in prompts if prompt] == [None, None, None]
+
+
 def test_no_runs_nothing_and_says_that_a_person_declined(tmp_path: Path) -> None:
     with asking_manager(tmp_path, ScriptedApprover("no")) as manager, pytest.raises(ApprovalDeclinedError) as caught:
         run(manager)

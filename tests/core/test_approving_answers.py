@@ -16,12 +16,14 @@ from running import kinds
 
 from skillkit import (
     TRUSTED,
+    ApprovalUnavailableError,
     OptionAnswer,
     OptionRequest,
     ScriptRefusedError,
 )
 from skillkit.approvers.callback import CallbackApprover
 from skillkit.core.runs import Decision
+from skillkit.testing import ScriptedApprover
 
 OTHER_CALLS: dict[str, dict[str, Any]] = {
     "arguments": {"argv": ("other",)},
@@ -112,6 +114,21 @@ def test_an_answer_for_one_run_runs_once_however_often_it_is_handed_in(tmp_path:
         later = replace(answer, answered_at=answer.answered_at + 1)
         assert manager.complete_skill_script(prepared, later).stdout == "ran\n", "a new answer is a new run"
     assert Counter(kinds(tmp_path)) == {"started": 2, "finished": 2, "refused": 2}
+
+
+def test_answers_to_two_questions_may_be_given_at_one_moment(tmp_path: Path) -> None:
+    with asking_manager(tmp_path) as manager:
+        for script in ("run", "other"):
+            prepared = manager.prepare_skill_script("demo", script)
+            assert prepared.request is not None
+            assert manager.complete_skill_script(prepared, OptionAnswer("yes_once", "test", 5.0, prepared.request.id))
+
+
+def test_what_asks_nothing_has_no_answer(tmp_path: Path) -> None:
+    with asking_manager(tmp_path, policy=TRUSTED) as manager:
+        prepared = manager.prepare_skill_script("demo", "run")
+        with pytest.raises(ApprovalUnavailableError):
+            manager.flow.approving.answer_for(prepared, ScriptedApprover("yes_once"))
 
 
 def test_forty_threads_with_one_answer_for_one_run_run_once(tmp_path: Path) -> None:

@@ -105,6 +105,25 @@ def test_a_yes_for_the_session_ends_the_other_open_questions_about_the_skill(tmp
     assert Counter(answers) == {"yes_in_session": 1, None: 2}
 
 
+def test_a_yes_for_the_session_leaves_the_questions_of_other_sessions_alone(tmp_path: Path) -> None:
+    gate = Gate()
+    with asking_manager(tmp_path, gate) as manager, ThreadPoolExecutor(2) as pool:
+        mine = pool.submit(run, manager, "mine")
+        assert wait_for(lambda: len(gate.requests) == 1, 30)
+        cancel = threading.Event()
+        theirs = pool.submit(run, manager, "theirs", session_id="t", cancel=cancel)
+        assert wait_for(lambda: len(gate.requests) == 2, 30)
+        with asking_manager(tmp_path, ScriptedApprover("yes_in_session")) as other:
+            run(other)
+        assert mine.result(30).stdout == "ran mine\n"
+        prepared = manager.prepare_skill_script("demo", "run")
+        manager.flow.approving.keep(prepared, OptionAnswer("yes_in_session", "x", time.time(), "any"))
+        time.sleep(0.3)
+        assert len(gate.requests) == 2, "their question was not put again"
+        cancel.set()
+        assert isinstance(theirs.exception(30), ApprovalUnavailableError)
+
+
 def test_a_no_to_a_question_counts_although_the_session_was_approved_meanwhile(tmp_path: Path) -> None:
     both_asked, agreed = threading.Barrier(2), threading.Event()
 
