@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -81,17 +82,8 @@ def mcp_command(
     require_mcp()
     from skillkit.integrations.mcp.server import create_server
 
-    manager = manager_for(
-        skills,
-        plugins,
-        state_dir,
-        profile=policy,
-        readable=readable,
-        writable=writable,
-        network=network,
-        workspace=workspace or current_workspace(),
-    )
-    with manager:
+    chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
+    with manager_for(skills, plugins, state_dir, **chosen, workspace=workspace or current_workspace()) as manager:
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally)
         if address is None:
             from skillkit.integrations.mcp.stdio import serve_stdio
