@@ -694,6 +694,7 @@ def test_every_attempt_is_on_record_with_what_it_was(tmp_path: Path) -> None:
         "network": "none",
         "processes": "session",
         "kill": "best-effort",
+        "skill": "folder",
         "status": "exact",
         "limits": [],
         "degraded": [],
