@@ -25,7 +25,8 @@ from skillkit.core.runs import ScriptExecutionResult
 from skillkit.core.values import ScriptMetadata
 from skillkit.core.waiting import awaited_run
 from skillkit.integrations.langchain.interrupts import InterruptApprover, session_of
-from skillkit.integrations.langchain.outcomes import ScriptFailedError, ScriptNotRunError, error_content, shown
+from skillkit.integrations.langchain.outcomes import ScriptFailedError, ScriptNotRunError, error_content
+from skillkit.present.tool_result import shortened
 
 __all__ = ["SKILL_OF_TOOL", "create_langchain_tools", "create_script_tools"]
 
@@ -108,7 +109,7 @@ class ScriptCalls:
             raise ScriptNotRunError(error) from error
         if not result.success:
             raise ScriptFailedError(result)
-        return shown(result.stdout), result
+        return shortened(result.stdout), result
 
     def _call(self, config: RunnableConfig, arguments: object, argv: Sequence[str]) -> CallArguments:
         return CallArguments(
