@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 import click
 
 from skillkit.cli.options import manager_for, policy_options, roots_options
 from skillkit.cli.run import current_workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
 
 __all__ = ["mcp_command"]
 
@@ -92,15 +97,19 @@ def mcp_command(
         workspace=workspace or current_workspace(),
     )
     with manager:
-        server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally)
-        if address is None:
-            from skillkit.integrations.mcp.stdio import serve_stdio
+        serve(create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally), address)
 
-            serve_stdio(server)
-        else:
-            from skillkit.integrations.mcp.http import serve_http
 
-            serve_http(server, *address, token_for(*address), say)
+def serve(server: Server[Any], address: tuple[str, int] | None) -> None:
+    """On stdio unless there is an address."""
+    if address is None:
+        from skillkit.integrations.mcp.stdio import serve_stdio
+
+        serve_stdio(server)
+    else:
+        from skillkit.integrations.mcp.http import serve_http
+
+        serve_http(server, *address, token_for(*address), say)
 
 
 def token_for(host: str, port: int) -> str:
