@@ -121,7 +121,8 @@ def test_answers_to_two_questions_may_be_given_at_one_moment(tmp_path: Path) -> 
         for script in ("run", "other"):
             prepared = manager.prepare_skill_script("demo", script)
             assert prepared.request is not None
-            assert manager.complete_skill_script(prepared, OptionAnswer("yes_once", "test", 5.0, prepared.request.id))
+            answer = OptionAnswer("yes_once", "test", 5.0, prepared.request.id)
+            assert manager.complete_skill_script(prepared, answer).success
 
 
 def test_what_asks_nothing_has_no_answer(tmp_path: Path) -> None:
