@@ -93,6 +93,18 @@ def test_where_every_run_is_asked_about_equal_calls_do_not_share_a_yes(tmp_path:
         assert outcomes_of(calls) == {"ran same\n": 1, "ApprovalDeclinedError": 1}
 
 
+def test_where_every_run_is_asked_about_a_no_is_still_for_all_equal_calls(tmp_path: Path) -> None:
+    gate = Gate()
+    policy = replace(TRUSTED, approval="always")
+    with asking_manager(tmp_path, gate, policy=policy) as manager, ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(run, manager, "same") for _ in range(2)]
+        assert wait_for(lambda: len(gate.requests) == 1, 30)
+        time.sleep(1)  # for the other one to join; should it come later, it is declined by the second word
+        gate.say("no", "no")
+        assert outcomes_of(calls) == {"ApprovalDeclinedError": 2}
+    assert len(gate.requests) == 1
+
+
 def test_a_yes_for_the_session_ends_the_other_open_questions_about_the_skill(tmp_path: Path) -> None:
     gate = Gate()
     with asking_manager(tmp_path, gate) as manager, ThreadPoolExecutor(3) as pool:
