@@ -21,7 +21,7 @@ from skillkit.core.config.lines import KeyPath, key_lines
 from skillkit.core.policy import PROFILES
 
 BOUNDED = settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 SCALARS = (
@@ -220,7 +220,7 @@ def can_do(policy: ScriptPolicy) -> set[object]:
     return facts | {("directory", policy.working_directory)}
 
 
-@settings(BOUNDED, max_examples=200)
+@settings(BOUNDED, max_examples=120)
 @given(user=policy_texts(), project=policy_texts())
 def test_no_project_loosens_what_the_user_allows(user: str, project: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -248,7 +248,7 @@ def accepted(machine: Machine) -> ScriptPolicy | None:
         return None
 
 
-@settings(BOUNDED, max_examples=200)
+@settings(BOUNDED, max_examples=120)
 @given(user=policy_texts())
 def test_a_project_that_wants_what_the_user_allows_is_never_refused(user: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

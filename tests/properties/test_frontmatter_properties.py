@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from skillkit import SkillParsingError
 from skillkit.core.frontmatter import Frontmatter, Value, read_frontmatter, split_tools, text_of
 
-BOUNDED = settings(max_examples=600, deadline=None, derandomize=True)
+BOUNDED = settings(max_examples=300, deadline=None, derandomize=True)
 
 PIECES = [
     "---", "--- ", "----", "\n", "\n\n", "\r\n", "\r", "\t", " ", "  ", "name", "description", "metadata", ":", ": ",

@@ -69,7 +69,7 @@ def assert_contained(base: Path, requested: str) -> None:
 
 
 BOUNDED = settings(
-    max_examples=600, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -69,7 +69,7 @@ class SkillManager:
         self._lock = threading.RLock()
         self._index: SkillIndex | None = None
         self._loaded: dict[Path, Skill] = {}
-        self._flows: dict[ScriptPolicy, Flow] = {}
+        self._flows: dict[int, Flow] = {}  # by id of the policy: to hash one takes as long as a rule
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -201,17 +201,18 @@ class SkillManager:
     def flow_under(self, policy: ScriptPolicy) -> Flow:
         """The same way through under another policy, as a surface may need it."""
         with self._lock:
-            if policy not in self._flows:
+            flow = self._flows.get(id(policy))
+            if flow is None:
                 from skillkit.core.executor import Flow
 
-                self._flows[policy] = Flow(
+                flow = self._flows[id(policy)] = Flow(
                     policy,
                     self.state_dir,
                     [root.path for root in self._roots],
                     approver=self.approver,
                     protected=self._protected,
                 )
-            return self._flows[policy]
+            return flow
 
     async def adiscover(self) -> None:
         """As `discover`, without blocking the loop."""

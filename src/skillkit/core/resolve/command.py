@@ -14,7 +14,7 @@ from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationEr
 from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
-from skillkit.core.resolve.argument_paths import Surroundings, argument_paths
+from skillkit.core.resolve.argument_paths import ArgumentPaths, Surroundings, argument_paths
 from skillkit.core.resolve.arguments import stdin_bytes, words
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
@@ -56,7 +56,7 @@ def resolve_command(
     state_folder: Path | None = None,
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
-    base = Path(real_path(skill.base_directory))
+    base = resolved(skill.base_directory)
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
     manifest = manifest_of(base) if base.is_dir() else NOTHING
     environment = environment_of(skill, policy, own_environment, base, workspace)
@@ -66,8 +66,10 @@ def resolve_command(
     refuse_batch_metacharacters(interpreter, script_arguments)
     stdin = stdin_bytes(call.arguments, call.stdin)
     cwd = working_directory(base, workspace, policy)
-    surroundings = Surroundings(base, workspace, cwd, policy.writable_paths, state_folder)
-    named = argument_paths(call.arguments, script_arguments, call.stdin, surroundings)
+    named = NO_PATHS
+    if script_arguments or stdin:
+        surroundings = Surroundings(base, workspace, cwd, policy.writable_paths, state_folder)
+        named = argument_paths(call.arguments, script_arguments, call.stdin, surroundings)
     return ScriptCommand(
         skill_name=skill.name,
         digest=manifest.digest,
@@ -96,6 +98,12 @@ def resolve_command(
     )
 
 
+def resolved(folder: Path) -> Path:
+    """The same value where nothing leads elsewhere: to take a path apart costs more than to compare it."""
+    real = real_path(folder)
+    return folder if real == str(folder) else Path(real)
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """Which file a name means, and what runs it."""
@@ -108,6 +116,7 @@ class Located:
 _located: dict[object, Located] = {}
 LOCATED_LIMIT = 4096
 NOTHING = Manifest("", ())
+NO_PATHS = ArgumentPaths()
 
 
 def located_script(
