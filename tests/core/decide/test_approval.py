@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from commands import COMMAND
@@ -51,6 +53,8 @@ def test_the_same_call_gives_the_same_request() -> None:
         {"argv": ("/bin/bash /skills/demo/scripts/run.sh",)},
         {"stdin": b"{}"},
         {"cwd": "/elsewhere"},
+        {"workspace": Path("/workspace")},
+        {"argument_paths": ("/data/a.csv",)},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -84,3 +88,30 @@ def test_one_question_about_several_runs_is_about_exactly_these_in_this_order() 
     joint = joint_request((first, second), prompt("One."))
     assert joint.id not in {first.request.id, second.request.id} if first.request and second.request else False
     assert (joint.title, joint.options) == ("Run 2 scripts of the skill demo?", OPTIONS)
+
+
+def test_one_workspace_is_not_another() -> None:
+    one, other = (replace(COMMAND, workspace=Path(name)) for name in ("/one", "/other"))
+    assert approval_request(one, prompt()).id != approval_request(other, prompt()).id
+
+
+def test_the_question_about_a_program_names_the_program() -> None:
+    program = replace(COMMAND, is_program=True, script_path=Path("/usr/bin/git"), script_name="git")
+    assert approval_request(program, prompt()).title == "Run the program /usr/bin/git?"
+
+
+def prepared(call_id: str, *, is_asked: bool = True) -> PreparedRun:
+    command = replace(COMMAND, skill_name=f"demo-{call_id}", call_id=call_id, session_id=f"s-{call_id}")
+    request = approval_request(command, prompt()) if is_asked else None
+    return PreparedRun(command, Decision.ASK, (), request)
+
+
+def test_one_question_for_several_runs_is_about_exactly_these() -> None:
+    runs = [prepared("a"), prepared("b"), prepared("c", is_asked=False)]
+    joint = joint_request(runs, prompt("One."))
+    assert (joint.title, joint.message) == ("Run 3 scripts of the skill demo-a?", "One.")
+    assert (joint.options, joint.session_id) == (OPTIONS, "s-a")
+    others = [runs[:1], runs[1:], [runs[1], runs[0]], [prepared("a"), prepared("d")]]
+    assert joint.id not in [joint_request(other, prompt("One.")).id for other in others]
+    ids = [run.request.id for run in runs if run.request is not None]
+    assert joint.id != sha256(json.dumps(ids).encode("ascii")).hexdigest(), "a joint question is of its own kind"

@@ -284,3 +284,11 @@ def test_these_are_the_rules() -> None:
         "argument_paths_are_known",
         "approval_is_needed",
     ]
+
+
+@pytest.mark.parametrize(("mode", "tools"), [("grant", ()), ("restrict", ("Read",))])
+def test_a_program_of_the_machine_has_no_list_of_tools(mode: str, tools: tuple[str, ...]) -> None:
+    policy = replace(STANDARD, allowed_tools_mode=mode, allowed_commands=("git",))
+    program: dict[str, object] = {"is_program": True, "script_name": "git", "interpreter": "git"}
+    assert decision(policy, allowed_tools=tools, **program) is Decision.ALLOW
+    assert decision(replace(policy, allowed_commands=()), allowed_tools=tools) is not Decision.ALLOW
