@@ -46,7 +46,7 @@ def title_of(command: ScriptCommand) -> str:
 
 def request_id(command: ScriptCommand) -> str:
     """Of session, call, digest, script, arguments and what they reach; as JSON, so that no two give the same text."""
-    reach = [command.cwd, None if command.workspace is None else str(command.workspace), command.argument_paths]
+    reach = [command.cwd, str(command.workspace), command.argument_paths]  # a workspace is absolute, never "None"
     parts = [command.session_id, command.call_id, command.digest, command.script_name, command.argv, *reach]
     summary = sha256(json.dumps([*parts, sha256(command.stdin).hexdigest()]).encode("ascii"))
     return summary.hexdigest()
