@@ -156,19 +156,23 @@ def test_a_swapper_at_full_speed_never_gets_a_half_checked_error_through(tmp_pat
     assert found.count("started") + found.count("refused") == 60
 
 
-def test_without_mounts_a_script_replaced_after_the_decision_does_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("robbed", ["run.sh", "beside.sh", "new.sh"], ids=["script", "file beside it", "new file"])
+def test_without_mounts_a_skill_changed_after_the_decision_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, robbed: str
 ) -> None:
-    """The folder is looked at again just before the start, also when one call decides and runs."""
+    """All of the folder is looked at again just before the start, also when one call decides and runs."""
     from skillkit.core import executor
 
     decide = executor.__dict__["decide"]
 
     def decide_and_be_robbed(*given: object) -> object:
         ruling: object = decide(*given)
-        (tmp_path / "skills/demo/scripts/run.sh").write_text("echo evil\n")
+        (tmp_path / "skills/demo/scripts" / robbed).write_text("echo evil\n")
         return ruling
 
-    monkeypatch.setattr(executor, "decide", decide_and_be_robbed)
-    with runnable(tmp_path, "echo good\n") as manager, pytest.raises(ContentChangedError, match="changed"):
-        manager.execute_skill_script("demo", "run")
+    with runnable(tmp_path, ". scripts/beside.sh\n") as manager:
+        (tmp_path / "skills/demo/scripts/beside.sh").write_text("echo good\n")
+        assert manager.execute_skill_script("demo", "run").stdout == "good\n"
+        monkeypatch.setattr(executor, "decide", decide_and_be_robbed)
+        with pytest.raises(ContentChangedError, match="changed"):
+            manager.execute_skill_script("demo", "run")

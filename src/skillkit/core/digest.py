@@ -9,7 +9,6 @@ import stat
 import tempfile
 import threading
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Collection
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 from skillkit.core.exceptions import ContentChangedError, ContentLoadError
 from skillkit.core.runs import Manifest
 
-__all__ = ["LEFT_OUT", "content_of", "has_unchanged", "known_content", "manifest_of", "snapshot_of"]
+__all__ = ["LEFT_OUT", "content_of", "known_content", "manifest_of", "snapshot_of"]
 
 LEFT_OUT = ".git"
 COPIED = ("sha256 ", "link ")  # what is unreadable or no file cannot take part in a run
@@ -51,13 +50,6 @@ def manifest_of(base_directory: Path) -> Manifest:
                 _manifests.clear()
             _manifests[entries] = known
     return known
-
-
-def has_unchanged(base_directory: Path, relative: str, manifest: Manifest) -> bool:
-    """Whether one file of the skill still holds what the manifest says."""
-    place = bisect_left(manifest.entries, (relative, ""))
-    path = os.path.join(base_directory, relative)
-    return manifest.entries[place : place + 1] == ((relative, known_content(path) or content_of(path)),)
 
 
 def digest_of(entries: tuple[tuple[str, str], ...]) -> str:

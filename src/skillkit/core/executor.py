@@ -158,13 +158,15 @@ class Flow:
     ) -> ScriptExecutionResult:
         """Runs what was prepared, once, and records it; a refusal is recorded and raised.
 
-        `is_fresh` says that nothing came between: only the script itself is then looked at again.
+        `is_fresh` says that nothing came between: walls that mount a copy of what was hashed then need no
+        second look at the folder. Others may run from the folder, so it is always looked at again.
         """
         try:
             require_approved(prepared, answer)
             require_workspace(prepared.command.workspace)
             sandbox = sandbox_for(self.policy)
-            manifest = unchanged_manifest(prepared.command, is_fresh=is_fresh)
+            is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
+            manifest = (prepared.command.manifest if is_known else None) or unchanged_manifest(prepared.command)
             command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
             work = self.new_work_folder(command)
             if answer is not None:

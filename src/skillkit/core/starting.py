@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from skillkit.core.digest import content_of, has_unchanged, known_content, manifest_of
+from skillkit.core.digest import content_of, known_content, manifest_of
 from skillkit.core.exceptions import (
     ConfigurationError,
     ContentChangedError,
@@ -39,13 +39,10 @@ def require_workspace(workspace: Path | None) -> None:
         raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
 
 
-def unchanged_manifest(command: ScriptCommand, *, is_fresh: bool = False) -> Manifest:
+def unchanged_manifest(command: ScriptCommand) -> Manifest:
     """The skill as it is now, which must be the skill that was decided about."""
-    known = command.manifest
     if command.is_program:
         require_same_program(command)
-    if is_fresh and known and has_unchanged(command.base_directory, command.script_name, known):
-        return known
     if not command.script_path.is_file():
         raise ScriptNotFoundError(
             f"{command.script_name!r} of {command.skill_name!r} is not there any more.",
