@@ -165,3 +165,10 @@ def test_the_file_itself_keeps_the_two_kinds_apart(store: StateStore, kind: str,
         values (?, ?, ?, ?, ?, ?, ?)"""
     with pytest.raises(sqlite3.IntegrityError, match="CHECK"), store.connection() as connection:
         connection.execute(statement, values)
+
+
+def test_to_trust_one_skill_no_more_says_nothing_about_another(approvals: StandingApprovals) -> None:
+    approvals.trust(digest="d1", **PDF)
+    other = approvals.trust(skill="csv", folder="/skills/csv", digest="d2", channel="terminal")
+    assert [gone.skill for gone in approvals.remove_trust("pdf")] == ["pdf"]
+    assert approvals.trusted() == [other]
