@@ -141,7 +141,7 @@ def checked(key: str, value: object, place: Place) -> Any:  # noqa: ANN401 - as 
         return tuple(checked_path(key, text, place) for text in texts(key, value))
     try:
         checking = Limits if key in LIMIT_KEYS else ScriptPolicy
-        return getattr(checking(**{name: value}), name)  # type: ignore[arg-type]
+        return getattr(checking(**{name: value}), name)  # type: ignore[arg-type]  # that is what is checked
     except ConfigurationError as error:
         reason = str(error).removeprefix("limits.").removeprefix(f"{name} ")
         raise ConfigurationError(f"{key!r} {reason}" if reason.startswith("is ") else f"{key!r}: {reason}") from None

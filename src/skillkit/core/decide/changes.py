@@ -131,7 +131,7 @@ def _groups(old: Sequence[str], new: Sequence[str]) -> list[list[Opcode]]:
     inner_old, inner_new = old[lead : len(old) - trail], new[lead : len(new) - trail]
     matcher = SequenceMatcher(None, inner_old, inner_new)
     if len(inner_old) * len(inner_new) > COMPARED_LINES:
-        matcher.opcodes = _one_block(inner_old, inner_new, start - lead, end - trail)  # type: ignore[attr-defined]
+        matcher.opcodes = _one_block(inner_old, inner_new, start - lead, end - trail)  # type: ignore[attr-defined]  # no stub has it
     groups = matcher.get_grouped_opcodes(CONTEXT)
     return [[(tag, a + lead, b + lead, c + lead, d + lead) for tag, a, b, c, d in group] for group in groups]
 
