@@ -1,0 +1,23 @@
+"""The package named skillkit of the public index; it has the import name of ours, so it lives in its own environment."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bench.peers.workers.serving import Run, serve
+
+
+def make(skills: Path, timeout: int | None) -> Run:
+    manager = import_module("skillkit").SkillManager(skills, "")
+    manager.discover()
+    return lambda skill, script: manager.execute_skill_script(skill, Path(script).stem, {}, timeout=timeout)
+
+
+def told(result: Any) -> str:  # noqa: ANN401 - of a package that is not installed here
+    return f"{result.stdout}\n{result.stderr}\nexit code {result.exit_code}"
+
+
+if __name__ == "__main__":
+    serve(make, told)
