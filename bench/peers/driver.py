@@ -58,14 +58,16 @@ class Worker:
             # Only ours may be found this way: another package has its import name.
             environment |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
         self.candidate = candidate
-        self._process = subprocess.Popen(
-            [candidate.python, "-m", f"bench.peers.workers.{candidate.module}", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if not sys.stderr.isatty() else None,
-            cwd=PROJECT,
-            env=environment,
-        )
+        self._log = stage.folder / f"{candidate.module}{candidate.profile}.log"
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [candidate.python, "-m", f"bench.peers.workers.{candidate.module}", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=PROJECT,
+                env=environment,
+            )
 
     def run(self, script: str, *, skill: str = "work", timeout: int | None = None) -> Reply:
         """Asks and waits; a worker that is silent for long has failed."""
@@ -77,7 +79,7 @@ class Worker:
         ready, _, _ = select.select([self._process.stdout], [], [], ANSWER_SECONDS)
         line = self._process.stdout.readline() if ready else b""
         if not line:
-            raise RuntimeError(f"{self.candidate.name} gave no answer to {script}.")
+            raise RuntimeError(f"{self.candidate.name} gave no answer to {script}: {self._log.read_text()[-2000:]}")
         return Reply(**json.loads(line))
 
     def close(self) -> None:

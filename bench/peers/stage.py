@@ -17,7 +17,7 @@ __all__ = ["LASTS_SECONDS", "OUTPUT_BYTES", "Stage", "staged"]
 
 LASTS_SECONDS = 10
 OUTPUT_BYTES = 50_000_000
-SECRET_NAME = "DEMO_API_KEY"  # noqa: S105 - its name, not its value
+SECRET_NAME = "DEMO_API_KEY"
 SKILL = "---\nname: {name}\ndescription: Scripts to measure a runtime with.\n---\n\nRun the scripts.\n"
 BASH, PYTHON = "#!/usr/bin/env bash\n", "#!/usr/bin/env python3\n"
 
@@ -74,8 +74,8 @@ class Stage:
                     words = (entry / "cmdline").read_bytes().split(b"\0")
                 except OSError:
                     continue
-                if words[0] == b"sleep" and words[1] in kinds:
-                    found[int(entry.name)] = kinds[words[1]]
+                if words[0] == b"sleep" and (kind := kinds.get(b"".join(words[1:]))):
+                    found[int(entry.name)] = kind
         return found
 
     def clear(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agno.skills import LocalSkills, Skills
+
 from bench.peers.workers.serving import Run, serve
 
 

@@ -8,19 +8,22 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bench.peers.workers.serving import Run, serve
 from google.adk.agents import LlmAgent
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.code_executors.unsafe_local_code_executor import UnsafeLocalCodeExecutor
 from google.adk.sessions import InMemorySessionService
-from google.adk.skills import load_skill_from_dir
+from google.adk.skills import Skill, load_skill_from_dir
+from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.skill_toolset import SkillToolset
 from google.adk.tools.tool_context import ToolContext
+
+from bench.peers.workers.serving import Run, serve
 
 
 def make(skills: Path, timeout: int | None) -> Run:
     loop = asyncio.Runner()
-    tool, context = loop.run(prepared(skills, timeout))
+    loaded = [load_skill_from_dir(folder) for folder in sorted(skills.iterdir())]
+    tool, context = loop.run(prepared(loaded, timeout))
 
     def run(skill: str, script: str) -> object:
         arguments = {"skill_name": skill, "file_path": f"scripts/{script}"}
@@ -29,11 +32,10 @@ def make(skills: Path, timeout: int | None) -> Run:
     return run
 
 
-async def prepared(skills: Path, timeout: int | None) -> tuple[object, object]:
+async def prepared(skills: list[Skill], timeout: int | None) -> tuple[BaseTool, ToolContext]:
     executor = UnsafeLocalCodeExecutor(**({} if timeout is None else {"timeout_seconds": timeout}))
     limit = {} if timeout is None else {"script_timeout": timeout}
-    loaded = [load_skill_from_dir(folder) for folder in sorted(skills.iterdir())]
-    toolset = SkillToolset(loaded, code_executor=executor, **limit)
+    toolset = SkillToolset(skills, code_executor=executor, **limit)
     sessions = InMemorySessionService()
     invocation = InvocationContext(
         session_service=sessions,

@@ -23,7 +23,7 @@ def make(skills: Path, timeout: int | None) -> Run:
     if PROFILE == "guarded":
         return as_an_agent(skills, timeout)
     manager = SkillManager(skills, "", [], [], timeout, policy=PROFILES[PROFILE], state_dir=STATE)
-    return lambda skill, script: manager.execute_skill_script(skill, script)
+    return manager.execute_skill_script
 
 
 def as_an_agent(skills: Path, timeout: int | None) -> Run:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bench.peers.workers.serving import Run, serve
 from pydantic_ai_skills import LocalSkillScriptExecutor, SkillsCapability
+
+from bench.peers.workers.serving import Run, serve
 
 
 def make(skills: Path, timeout: int | None) -> Run:

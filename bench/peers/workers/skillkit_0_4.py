@@ -1,4 +1,4 @@
-"""The package named skillkit of the public index; it has the import name of ours, so it lives in its own environment."""
+"""Another package named skillkit; it has the import name of ours, so it lives in an environment of its own."""
 
 from __future__ import annotations
 
