@@ -10,7 +10,7 @@ from bench.peers.workers.serving import Run, serve
 
 
 def make(skills: Path, timeout: int | None) -> Run:
-    manager = import_module("skillkit").SkillManager(skills, "")
+    manager = import_module("skillkit").SkillManager(project_skill_dir=skills, anthropic_config_dir="", plugin_dirs=[])
     manager.discover()
     return lambda skill, script: manager.execute_skill_script(skill, Path(script).stem, {}, timeout=timeout)
 
