@@ -71,15 +71,26 @@ class Worker:
 
     def run(self, script: str, *, skill: str = "work", timeout: int | None = None) -> Reply:
         """Asks and waits; a worker that is silent for long has failed."""
+        self.ask(script, skill=skill, timeout=timeout)
+        return self.answer()
+
+    def ask(self, script: str, *, skill: str = "work", timeout: int | None = None) -> None:
+        """Every question must be followed by its `answer`."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         request = {"skill": skill, "script": script, "timeout": timeout}
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
-        ready, _, _ = select.select([self._process.stdout], [], [], ANSWER_SECONDS)
-        line = self._process.stdout.readline() if ready else b""
+
+    def answers_within(self, seconds: float) -> bool:
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+        return bool(ready)
+
+    def answer(self) -> Reply:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline() if self.answers_within(ANSWER_SECONDS) else b""
         if not line:
-            raise RuntimeError(f"{self.candidate.name} gave no answer to {script}: {self._log.read_text()[-2000:]}")
+            raise RuntimeError(f"{self.candidate.name} gave no answer: {self._log.read_text()[-2000:]}")
         return Reply(**json.loads(line))
 
     def close(self) -> None:

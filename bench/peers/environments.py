@@ -20,16 +20,15 @@ MODULES = {
 }
 
 
-def installed_peers() -> list[Candidate]:
+def installed_peers(environments: Path = FOLDER) -> list[Candidate]:
     """Every runtime; one that cannot be installed says why instead."""
-    return [peer(package, module) for package, module in MODULES.items()]
+    return [peer(package, module, environments / package) for package, module in MODULES.items()]
 
 
-def peer(package: str, module: str) -> Candidate:
+def peer(package: str, module: str, folder: Path) -> Candidate:
     requirements = Path(__file__).with_name(f"requirements-{package}.txt")
     pinned = requirements.read_text()
     name = pinned.split()[0].replace("==", " ")
-    folder = FOLDER / package
     done = folder / "installed.txt"
     if not done.exists() or done.read_text() != pinned:
         print(f"Installing {name} ...", file=sys.stderr)
@@ -52,14 +51,12 @@ def install(folder: Path, requirements: Path) -> None:
 
 
 def uv_program() -> Path:
-    own = PROJECT / ".tools" / "bin" / "uv"
-    if own.exists():
-        return own
-    found = shutil.which("uv")
-    if found:
+    if found := shutil.which("uv"):
         return Path(found)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--target", own.parents[1], "uv"], check=True)
+    own = PROJECT / ".tools" / "bin" / "uv"
+    if not own.exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--target", own.parents[1], "uv"], check=True)
     return own
 
 
