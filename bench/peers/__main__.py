@@ -18,12 +18,14 @@ from bench.peers.measures import MEASURES, OVERHEAD, overhead
 from bench.peers.stage import Stage, staged
 
 NOTES = """\
-Every runtime is used by its own call for a skill's script, at its defaults, with Python scripts and bash scripts that
-are executable and have a first line naming their interpreter. Each lives in a process and an environment of its own;
+Every runtime is used by its own call for a skill's script, at its defaults, with python and bash scripts that are
+executable and have a first line naming their interpreter. Each lives in a process and an environment of its own;
 the time is taken inside that process.
 
+- *plain subprocess*: `subprocess.run` of interpreter and script with `capture_output`, `text` and a timeout.
 - *ours, GUARDED* is the tool `skills_run_script` of an agent under the default policy, with the skill trusted by
-  `skillkit trust add`; *STANDARD* and *TRUSTED* are `SkillManager.execute_skill_script` under these profiles.
+  `skillkit trust add`; *STANDARD* and *TRUSTED* are `SkillManager.execute_skill_script` under these profiles. TRUSTED
+  has no walls by its meaning: the script has the caller's own rights, only not the caller's environment.
 - *skillkit 0.4.0* is another package with the same import name: `SkillManager.execute_skill_script`.
 - *pydantic-ai-skills*: the script objects of `SkillsCapability`, which its tool `run_skill_script` calls; its
   sandboxes (a container service, a virtual file system) must be asked for and are not measured.
