@@ -55,7 +55,7 @@ def uv_program() -> Path:
         return Path(found)
     own = PROJECT / ".tools" / "bin" / "uv"
     if not own.exists():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--disable-pip-version-check"]
         subprocess.run([*pip, "--target", own.parents[1], "uv"], check=True)
     return own
 
