@@ -20,7 +20,7 @@ STDERR = "stats: the JSON must be an object with the one key"
     ids=lambda param: param[0],
 )
 def example(request: pytest.FixtureRequest) -> Path:
-    name, package = request.param
+    name, package = map(str, request.param)
     if find_spec(package) is None and os.environ.get("EXAMPLES") != "all":
         pytest.skip(f"{package} is not installed here; `make examples` has it")
     return EXAMPLES / name
