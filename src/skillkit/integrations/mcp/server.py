@@ -83,9 +83,10 @@ class SkillServer:
             on_get_prompt=publishing.get_prompt,
             on_subscriptions_listen=changes.listen,
         )
-        server.extensions[EXTENSION] = {}
+        server.extensions[EXTENSION] = {"directoryRead": True}
         server.add_request_handler("skills/list", types.PaginatedRequestParams, publishing.list_skills)
         server.add_request_handler("skills/get", SkillUriParams, publishing.get_skill)
+        server.add_request_handler("resources/directory/read", SkillUriParams, publishing.read_directory)
         # What a client sends back with an answer is what we gave it, for this very call, or it is refused.
         sealed = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
         server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
