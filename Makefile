@@ -13,7 +13,7 @@ test: $(VENV)/.dev-ready system  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
 examples: $(EXAMPLES_VENV)/.examples-ready  ## the examples for other frameworks, in an environment of their own
-	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py
+	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py tests/integrations/test_langchain_deepagents.py
 
 check: $(VENV)/.dev-ready  ## style, types, architecture
 	$(BIN)/ruff check .
