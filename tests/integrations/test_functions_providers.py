@@ -39,8 +39,7 @@ def test_openai_takes_the_tools_and_their_answer(server: ModelServer, functions:
     with openai.OpenAI(base_url=f"{server.address}/v1", api_key="unused", max_retries=0) as client:
         tools: Any = functions.openai_tools()
         said = client.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
-        (call,) = said.tool_calls or ()
-        assert call.type == "function"
+        call: Any = (said.tool_calls or [])[0]
         answer = functions.call(call.function.name, call.function.arguments, call.id)
         messages += [said.model_dump(exclude_none=True), answer.to_openai()]
         last = client.chat.completions.create(model="m", messages=messages, tools=tools)
