@@ -22,10 +22,11 @@ class ModelServer(ThreadingHTTPServer):
     """Calls the tool whose name ends with `wanted`, then says that it is done."""
 
     daemon_threads = True
-    wanted = "run"
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: str, arguments: dict[str, Any]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.wanted = wanted
+        self.arguments = arguments
         self.names: list[str] = []
 
     @property
@@ -46,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         wanted = next(name for name in names if name.endswith(self.server.wanted))
         reply = openai_reply if "completions" in self.path else anthropic_reply
-        self.answer(200, reply(wanted, is_done=is_answered(body)))
+        self.answer(200, reply(wanted, self.server.arguments, is_done=is_answered(body)))
 
     def answer(self, status: int, body: dict[str, Any]) -> None:
         text = json.dumps(body).encode()
@@ -80,8 +81,9 @@ def is_answered(body: dict[str, Any]) -> bool:
     return last["role"] == "tool" or "tool_result" in json.dumps(last["content"])
 
 
-def openai_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
-    call = {"id": "call_1", "type": "function", "function": {"name": tool, "arguments": '{"argv": ["wire"]}'}}
+def openai_reply(tool: str, arguments: dict[str, Any], *, is_done: bool) -> dict[str, Any]:
+    function = {"name": tool, "arguments": json.dumps(arguments)}
+    call = {"id": "call_1", "type": "function", "function": function}
     said = {"content": "done"} if is_done else {"content": None, "tool_calls": [call]}
     choice = {
         "index": 0,
@@ -92,8 +94,8 @@ def openai_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
     return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
 
 
-def anthropic_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": {"argv": ["wire"]}}
+def anthropic_reply(tool: str, arguments: dict[str, Any], *, is_done: bool) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": arguments}
     return {
         "id": "msg_1",
         "type": "message",
@@ -107,9 +109,9 @@ def anthropic_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
 
 
 @contextmanager
-def model_server() -> Iterator[ModelServer]:
+def model_server(wanted: str = "run", arguments: dict[str, Any] | None = None) -> Iterator[ModelServer]:
     """On a port of its own; gone when the block ends."""
-    with ModelServer() as server:
+    with ModelServer(wanted, {"argv": ["wire"]} if arguments is None else arguments) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
