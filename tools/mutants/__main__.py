@@ -11,9 +11,9 @@ import compileall
 import contextlib
 import gc
 import io
-import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -32,6 +32,18 @@ CORE = Path("skillkit/core")
 ROOM = CORE / "decide"
 USUAL = ("rules", "tool_rules", "script_patterns", "approval")
 PROPERTIES = "tests/properties/test_decision_properties.py"
+LONGEST_SECONDS = 120
+LOOK_SECONDS = 0.02
+ALSO_TESTED_BY = {
+    "watching": ("requests",),
+    "risk/encoded": ("risk/flags", "risk/python", "risk/shell"),
+    "risk/files": ("risk/flags", "changes", "prompt"),
+    "risk/findings": ("risk/flags", "risk/python", "risk/shell", "risk/hidden"),
+    "risk/pattern_tables": ("risk/patterns", "risk/flags"),
+    "risk/python_names": ("risk/python",),
+    "risk/shell_commands": ("risk/shell",),
+}
+"""Modules whose tests are, all or in part, in the files of others."""
 # Nothing that takes time and does not change what a test finds.
 OPTIONS = ("-q", "-x", "--tb=line", "--assert=plain", "--timeout=20", "-p", "pytest_timeout", "-p", "no:cacheprovider")
 
@@ -51,7 +63,9 @@ class Trial:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/mutants", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("modules", nargs="*", default=USUAL, help=f"names of modules in {ROOM} or {CORE}")
+    parser.add_argument(
+        "modules", nargs="*", default=USUAL, help=f"names of modules in {ROOM} or {CORE}, as risk/shell"
+    )
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
     begin = time.monotonic()
@@ -96,25 +110,66 @@ def compiled_sources(folder: str) -> str:
 
 def outcomes(trials: Sequence[Trial], workers: int) -> list[str]:
     """Each in a process of its own, forked from this one, which has loaded what takes long."""
-    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=1) as pool:
-        return pool.map(complaints, trials, chunksize=1)
+    said = [""] * len(trials)
+    waiting = list(enumerate(trials))[::-1]
+    running: dict[int, Attempt] = {}
+    while waiting or running:
+        while waiting and len(running) < workers:
+            place, trial = waiting.pop()
+            attempt = Attempt(place, trial)
+            running[attempt.pid] = attempt
+        time.sleep(LOOK_SECONDS)
+        for attempt in [*running.values()]:
+            if attempt.is_over():
+                del running[attempt.pid]
+                said[attempt.place] = attempt.said()
+                if not said[attempt.place] and attempt.trial.mutant.line:
+                    print(f"not noticed: {attempt.trial}", flush=True)
+    return said
 
 
-def complaints(trial: Trial) -> str:
+class Attempt:
+    """A trial in a child; it ends at once, whatever threads its tests left waiting."""
+
+    def __init__(self, place: int, trial: Trial) -> None:
+        self.place, self.trial = place, trial
+        self.folder = tempfile.mkdtemp()
+        self.ends = time.monotonic() + LONGEST_SECONDS
+        self.pid = os.fork()  # noqa: TID251 - the tests run here, and no program is started
+        if self.pid == 0:
+            try:
+                Path(self.folder, "said").write_text(complaints(trial, self.folder), errors="replace")
+            finally:
+                os._exit(0)
+
+    def is_over(self) -> bool:
+        if time.monotonic() > self.ends:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            return True
+        return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+
+    def said(self) -> str:
+        answer = Path(self.folder, "said")
+        said = answer.read_text() if answer.exists() else "It ended without an answer."
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return said
+
+
+def complaints(trial: Trial, folder: str) -> str:
     """What the tests say against a fault; empty when they notice nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        sources = os.path.join(folder, "src")
-        shutil.copytree(trial.sources, sources, copy_function=os.link)
-        put_fault(Path(sources) / room_of(trial.module), trial)
-        sys.path.insert(0, sources)
-        os.environ["PYTHONPATH"] = sources
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        sys.dont_write_bytecode = True
-        os.chdir(PROJECT)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            status = pytest.main([*OPTIONS, f"--basetemp={folder}/tests", *tests_of(trial.module)])
-        return "" if status == pytest.ExitCode.OK else said.getvalue() or str(status)
+    sources = os.path.join(folder, "src")
+    shutil.copytree(trial.sources, sources, copy_function=os.link)
+    put_fault(Path(sources) / room_of(trial.module), trial)
+    sys.path.insert(0, sources)
+    os.environ["PYTHONPATH"] = sources
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    os.chdir(PROJECT)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = pytest.main([*OPTIONS, f"--basetemp={folder}/tests", *tests_of(trial.module)])
+    return "" if status == pytest.ExitCode.OK else said.getvalue() or str(status)
 
 
 def put_fault(room: Path, trial: Trial) -> None:
@@ -122,15 +177,22 @@ def put_fault(room: Path, trial: Trial) -> None:
     file.unlink()  # a link to the right one
     file.write_text(trial.mutant.text)
     # Compiled files are known by time and size, and a fault may change neither.
-    for compiled in (room / "__pycache__").glob(f"{trial.module}.*"):
+    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         compiled.unlink()
 
 
 def tests_of(module: str) -> list[str]:
-    """The module's own, else those of the whole room; and the properties."""
+    """The module's own and those listed, else those of the whole room; and the properties of what decides."""
     folder = PROJECT / "tests" / room_of(module).relative_to("skillkit")
-    own = [str(file) for file in sorted(folder.glob(f"test_{module}*.py")) if "between_processes" not in file.name]
-    return [*(own or [str(folder)]), PROPERTIES]
+    names = [module, *ALSO_TESTED_BY.get(module, ())]
+    found = [file for name in names for file in sorted(folder.glob(f"{name_of_test(name)}*.py"))]
+    own = [str(file) for file in dict.fromkeys(found) if "between_processes" not in file.name]
+    return [*(own or [str(folder)]), *([PROPERTIES] if module in USUAL else [])]
+
+
+def name_of_test(module: str) -> str:
+    room, _, name = module.rpartition("/")
+    return f"{room}/test_{name}" if room else f"test_{name}"
 
 
 def report(trials: Sequence[Trial], survivors: Sequence[Trial]) -> int:

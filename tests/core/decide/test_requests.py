@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asking import answered_by_thread, in_threads, only_pending, request_named
+from asking import answered_by_thread, askers_of, in_threads, only_pending, request_named
 from running import wait_for
 
 from skillkit import (
@@ -357,8 +357,3 @@ def test_looking_for_a_request_reads_no_whole_table(world: World, condition: str
         whole = connection.execute("explain query plan select content from requests where channel = 'x'").fetchall()
     assert ["SCAN" in step[-1] for step in plan] == [False]
     assert ["SCAN" in step[-1] for step in whole] == [True]
-
-
-def askers_of(world: World) -> int:
-    with world._store.connection() as connection:
-        return int(connection.execute("select count(*) from askers").fetchone()[0])
