@@ -82,6 +82,13 @@ def test_an_unknown_request_is_named_and_asking_makes_no_world(tmp_path: Path, w
     assert list(tmp_path.iterdir()) == []
 
 
+def test_waiting_for_and_collecting_an_unknown_request_are_no_answer(world: World) -> None:
+    world.open(request_named("run"))
+    with pytest.raises(RequestClosedError, match=r"There is no request 'x' in this world"):
+        world.wait("x")
+    assert world.collect("x") is None
+
+
 def test_a_channel_needs_a_name(world: World) -> None:
     for channel in ("", "a\x1b[0m", "\udcff"):
         with pytest.raises(ConfigurationError, match="A channel's name"):
@@ -291,22 +298,10 @@ def test_text_that_is_no_unicode_comes_back_as_it_was(world: World) -> None:
     ("changes", "says"),
     [
         ({"title": ""}, "title must not be empty"),
-        ({"title": "x" * 1001}, "title has at most 1000 characters, not 1001"),
-        ({"message": "x" * 20_001}, "message has at most 20000"),
-        ({"session_id": "x" * 257}, "session's id has at most 256"),
         ({"options": []}, "1 to 50 options, not 0"),
-        ({"options": ["a"] * 2}, "an id of its own"),
         ({"options": "abc"}, "Options are a list"),
-        ({"options": [("a", "b", "c")]}, "An option is an Option"),
-        ({"options": [3]}, "An option is an Option"),
-        ({"options": ["a\n"]}, "characters that can be seen"),
         ({"context": {"x": float("nan")}}, "context must be JSON"),
-        ({"context": {"x": object()}}, "context must be JSON"),
-        ({"context": {"x": "y" * 4_000_000}}, "context has at most 4000000"),
-        ({"context": ["x"]}, "context is a mapping"),
         ({"expires_in": 0}, "above 0"),
-        ({"expires_in": float("inf")}, "above 0"),
-        ({"expires_in": True}, "above 0"),
     ],
 )
 def test_a_question_that_does_not_fit_is_refused_with_the_rule(
