@@ -35,7 +35,6 @@ PROPERTIES = "tests/properties/test_decision_properties.py"
 LONGEST_SECONDS = 120
 LOOK_SECONDS = 0.02
 ALSO_TESTED_BY = {
-    "watching": ("requests",),
     "risk/encoded": ("risk/flags", "risk/python", "risk/shell"),
     "risk/files": ("risk/flags", "changes", "prompt"),
     "risk/findings": ("risk/flags", "risk/python", "risk/shell", "risk/hidden"),
@@ -45,7 +44,8 @@ ALSO_TESTED_BY = {
 }
 """Modules whose tests are, all or in part, in the files of others."""
 # Nothing that takes time and does not change what a test finds.
-OPTIONS = ("-q", "-x", "--tb=line", "--assert=plain", "--timeout=20", "-p", "pytest_timeout", "-p", "no:cacheprovider")
+LIMITS = ("--timeout=20", "--timeout-method=thread", "-p", "pytest_timeout")
+OPTIONS = ("-q", "-x", "--tb=line", "--assert=plain", *LIMITS, "-p", "no:cacheprovider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +185,14 @@ def tests_of(module: str) -> list[str]:
     """The module's own and those listed, else those of the whole room; and the properties of what decides."""
     folder = PROJECT / "tests" / room_of(module).relative_to("skillkit")
     names = [module, *ALSO_TESTED_BY.get(module, ())]
-    found = [file for name in names for file in sorted(folder.glob(f"{name_of_test(name)}*.py"))]
+    found = [file for name in names for file in sorted(folder.glob(f"{name_of_test(name)}*.py"), key=size_of)]
     own = [str(file) for file in dict.fromkeys(found) if "between_processes" not in file.name]
     return [*(own or [str(folder)]), *([PROPERTIES] if module in USUAL else [])]
+
+
+def size_of(file: Path) -> int:
+    """The shortest first: whatever it notices takes no longer."""
+    return file.stat().st_size
 
 
 def name_of_test(module: str) -> str:

@@ -132,7 +132,7 @@ def wrong_returns(node: ast.Return, place: Place) -> Iterator[ast.AST]:
         yield ast.Pass()
     elif place.is_bool:
         yield ast.Return(ast.UnaryOp(ast.Not(), node.value))
-    else:
+    elif ast.unparse(node.value) != "None":
         yield ast.Return(ast.Constant(None))
 
 
