@@ -99,7 +99,7 @@ def test_whether_a_word_came_is_looked_up_now_and_then_and_not_once_it_is_known(
 ) -> None:
     looks: list[float] = []
     clock = [100.0]
-    monkeypatch.setattr(approving_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
     def look() -> bool:
         looks.append(clock[0])

@@ -101,39 +101,39 @@ def add_command(
 
 def show_what(skill: Skill, manifest: Manifest, copy: Path, approved: Path | None) -> None:
     """All that a question about one of its scripts would show of the skill."""
+    from skillkit.core.decide.changes import changes_between
     from skillkit.core.decide.risk import risk_flags  # reads code; other commands do not
 
     scripts = [script.path.as_posix() for script in skill.scripts]
+    risks = [risk_text(risk) for risk in risk_flags(copy, manifest, scripts)]
+    changes = changes_between(approved, copy) if approved is not None and approved.is_dir() else ()
     facts = [
         ("skill", skill.name),
         ("folder", str(skill.base_directory)),
         ("files", str(len(manifest.entries))),
-        *labelled("scripts", scripts),
-        *labelled("risks", [risk_text(risk) for risk in risk_flags(copy, manifest, scripts)]),
-        ("changed", change_summary(approved)),
+        *labelled("scripts", scripts or ["none"]),
+        *labelled("risks", risks or ["none found, which proves nothing"]),
+        ("changed", change_summary(approved, len(changes))),
         ("digest", manifest.digest),
     ]
-    click.echo("\n".join(columns(facts, UNLIMITED)), err=True)
-    if approved is not None and approved.is_dir():
-        from skillkit.core.decide.changes import changes_between
-
-        for change in changes_between(approved, copy):
-            click.echo(change_text(change), err=True)
+    click.echo("\n".join([*columns(facts, UNLIMITED), *map(change_text, changes)]), err=True)
 
 
 def labelled(label: str, texts: list[str]) -> list[tuple[str, str]]:
     """The label once, the texts below each other beside it."""
-    return [("" if number else label, text) for number, text in enumerate(texts)] or [(label, "none")]
+    return [("" if number else label, text) for number, text in enumerate(texts)]
 
 
 def risk_text(risk: RiskFlag) -> str:
     return f"{risk.kind}: {risk.message} ({risk.path}:{risk.line})"
 
 
-def change_summary(approved: Path | None) -> str:
+def change_summary(approved: Path | None, count: int) -> str:
     if approved is None:
         return "never approved before"
-    return "since it was approved, as below" if approved.is_dir() else "the copy of what was approved is gone"
+    if not approved.is_dir():
+        return "the copy of what was approved is gone, so nothing can be compared"
+    return f"{count:,} files since it was approved, as below" if count else "nothing since it was approved"
 
 
 @trust.command("list")

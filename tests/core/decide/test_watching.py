@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,12 +34,14 @@ class FaultyStore(StateStore):
     faults = 0
     uses = 0
 
-    def connection(self, *, durable: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+    @contextmanager
+    def connection(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         self.uses += 1
         if self.faults:
             self.faults -= 1
             raise self.error
-        return super().connection(durable=durable)
+        with super().connection(durable=durable) as connection:
+            yield connection
 
 
 @pytest.fixture
@@ -257,6 +259,13 @@ def test_the_place_is_lost_when_the_lease_is(
         watcher._give_up_on((waiter,), error)
         assert waiter.problem is problem
         assert waiter.woken.is_set() is (problem is not None)
+
+
+def test_a_problem_is_not_forgotten_when_there_is_a_second_reason_to_wake() -> None:
+    waiter, error = Waiter(Ticket(1, 1, HELD), 0.0, None), StateUnavailableError("gone")
+    waiter.wake(error)
+    waiter.wake_if_done()
+    assert (waiter.problem, waiter.woken.is_set()) == (error, True)
 
 
 def test_a_reason_to_stop_that_fails_is_the_problem_of_its_asker_alone(store: FaultyStore, watcher: Watcher) -> None:
