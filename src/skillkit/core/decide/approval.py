@@ -13,7 +13,7 @@ from skillkit.core.runs import PreparedRun, ScriptCommand
 __all__ = ["approval_request", "joint_request"]
 
 
-def approval_request(command: ScriptCommand, prompt: Prompt, *, is_coverable: bool = True) -> OptionRequest:
+def approval_request(command: ScriptCommand, prompt: Prompt, *, is_coverable: bool = False) -> OptionRequest:
     """Deterministic: the same call gives the same id, and an answer is valid for that id only."""
     return OptionRequest(
         id=request_id(command),
