@@ -198,6 +198,18 @@ def test_a_look_reads_no_table_while_nothing_changed(store: FaultyStore, watcher
     assert third.woken.is_set(), "a new connection has seen nothing yet"
 
 
+def test_the_count_of_another_connection_says_nothing_even_if_it_is_the_same(
+    store: FaultyStore, watcher: Watcher
+) -> None:
+    ticket_in(store)
+    with store.connection() as connection:
+        assert [watcher._has_changed(connection) for _ in range(2)] == [True, False]
+    store.close()
+    with store.connection() as connection:
+        watcher._version = connection.execute("pragma data_version").fetchone()[0]
+        assert [watcher._has_changed(connection) for _ in range(2)] == [True, False]
+
+
 @pytest.mark.parametrize(("seconds", "is_renewed"), [(1.9, False), (2.0, True), (9.0, True)])
 def test_a_lease_is_renewed_every_two_seconds(
     store: FaultyStore, watcher: Watcher, monkeypatch: pytest.MonkeyPatch, seconds: float, is_renewed: bool
