@@ -1,4 +1,4 @@
-"""python tools/mutants [--workers N] [MODULE...]: puts one fault after another into what decides, and runs its tests.
+"""python tools/mutants [--workers N] [--only TEXT] [MODULE...]: puts one fault after another into what decides, and runs its tests.
 
 A fault that no test notices is a survivor. Each one wants a test, or an entry in equivalent.toml that says why the
 wrong text does the same as the right one. Ends with 1 where a survivor or an entry without its mutant is left.
@@ -67,12 +67,14 @@ def main() -> int:
         "modules", nargs="*", default=USUAL, help=f"names of modules in {ROOM} or {CORE}, as risk/shell"
     )
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default="", metavar="TEXT", help="only faults that have this in their names")
     chosen = parser.parse_args()
     begin = time.monotonic()
     load_test_tools()
     with tempfile.TemporaryDirectory() as folder:
         sources = compiled_sources(folder)
-        trials = [Trial(module, mutant, sources) for module in chosen.modules for mutant in mutants_of(text_of(module))]
+        every = [Trial(module, mutant, sources) for module in chosen.modules for mutant in mutants_of(text_of(module))]
+        trials = [trial for trial in every if chosen.only in trial.mutant.key]
         faultless = [Trial(module, Mutant(0, "nothing wrong", text_of(module)), sources) for module in chosen.modules]
         if said := "".join(outcomes(faultless, chosen.workers)):
             print(f"Tests fail without any fault:\n{said}")
@@ -80,7 +82,7 @@ def main() -> int:
         noticed = outcomes(trials, chosen.workers)
     survivors = [trial for trial, said in zip(trials, noticed, strict=True) if not said]
     print(f"{len(trials)} mutants of {', '.join(chosen.modules)} in {time.monotonic() - begin:.0f} s")
-    return report(trials, survivors)
+    return report(trials, survivors, chosen.only)
 
 
 def load_test_tools() -> None:
@@ -200,11 +202,11 @@ def name_of_test(module: str) -> str:
     return f"{room}/test_{name}" if room else f"test_{name}"
 
 
-def report(trials: Sequence[Trial], survivors: Sequence[Trial]) -> int:
+def report(trials: Sequence[Trial], survivors: Sequence[Trial], only: str) -> int:
     """Survivors that are not listed, and entries of the list that nothing survives for."""
     listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())
     modules = {trial.module for trial in trials}
-    known = {(module, key) for module in modules for key in listed.get(module, {})}
+    known = {(module, key) for module in modules for key in listed.get(module, {}) if only in key}
     alive = {(trial.module, trial.mutant.key) for trial in survivors}
     unknown = [trial for trial in survivors if (trial.module, trial.mutant.key) not in known]
     for trial in unknown:
