@@ -1,4 +1,4 @@
-"""python tools/mutants [--workers N] [--only TEXT] [MODULE...]: puts one fault after another into what decides, and runs its tests.
+"""python tools/mutants [MODULE...]: puts one fault after another into what decides, and runs its tests.
 
 A fault that no test notices is a survivor. Each one wants a test, or an entry in equivalent.toml that says why the
 wrong text does the same as the right one. Ends with 1 where a survivor or an entry without its mutant is left.
