@@ -204,10 +204,14 @@ def test_a_withdrawn_question_is_unavailable_with_the_reason(approving: Approvin
 
 
 @pytest.mark.parametrize("run", [ASKED, NAMED], ids=["without a session", "in a session"])
-def test_a_word_for_the_session_answers_open_questions_that_it_covers(approving: Approving, run: PreparedRun) -> None:
+def test_a_word_for_the_session_answers_open_questions_that_it_covers_at_once(
+    approving: Approving, run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approving_module, "STORE_LOOK_SECONDS", 100)
+    person, cancel = Person(), threading.Event()
     open_question = replace(run, request=replace(REQUEST, id="other arguments"))
-    with in_threads(1, lambda: approving.answer_for(open_question, Person())) as (waiting,):
-        assert wait_for(lambda: len(approving._coverable) == 1, SOON)
+    with in_threads(1, lambda: approving.answer_for(open_question, person, cancel)) as (waiting,):
+        assert wait_for(lambda: any(each._next_look for each in [*approving._coverable]), SOON), "it looked once"
         approving.keep(run, said("yes_in_session"))
         assert waiting.result(SOON) is None
 

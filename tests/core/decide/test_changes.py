@@ -207,6 +207,23 @@ def test_as_many_files_as_a_person_reads_leave_no_rest(tmp_path: Path) -> None:
     assert found[-1].path == f"{FILES - 1:04}"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "diff"),
+    [
+        ("abcd", "badc", ["@@ -1,4 +1,4 @@", "-a", "-b", "-c", "-d", "+b", "+a", "+d", "+c"]),
+        ("habt", "hbat", ["@@ -1,4 +1,4 @@", " h", "-a", "-b", "+b", "+a", " t"]),
+        ("123habt456", "123hbat456", ["@@ -2,8 +2,8 @@", *" 2, 3, h,-a,-b,+b,+a, t, 4, 5".split(",")]),
+    ],
+)
+def test_more_lines_than_are_compared_are_one_block_between_what_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str, diff: list[str]
+) -> None:
+    exact = list(changes_module._diff(Side(tuple(old)), Side(tuple(new))))
+    monkeypatch.setattr(changes_module, "COMPARED_LINES", 15)
+    assert list(changes_module._diff(Side(tuple(old)), Side(tuple(new)))) == diff
+    assert exact != diff
+
+
 def test_what_is_shown_of_a_change_has_these_bounds() -> None:
     names = ("FILES", "FILE_LINES", "FILE_CHARACTERS", "ALL_CHARACTERS", "LINE_CHARACTERS")
     assert [getattr(changes_module, name) for name in names] == [200, 400, 64_000, 256_000, 500]
