@@ -16,7 +16,7 @@ from running import wait_for
 from skillkit import Option, OptionAnswer, OptionRequest, World
 from skillkit.core.questions import OPTIONS
 
-__all__ = ["answered_by_thread", "in_threads", "only_pending", "request_named", "started_program"]
+__all__ = ["answered_by_thread", "askers_of", "in_threads", "only_pending", "request_named", "started_program"]
 
 Result = TypeVar("Result")
 
@@ -30,6 +30,11 @@ def only_pending(world: World) -> OptionRequest:
     assert wait_for(lambda: len(world.pending()) == 1)
     (request,) = world.pending()
     return request
+
+
+def askers_of(world: World) -> int:
+    with world._store.connection() as connection:
+        return int(connection.execute("select count(*) from askers").fetchone()[0])
 
 
 @contextmanager

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asking import answered_by_thread, in_threads, only_pending, request_named
+from asking import answered_by_thread, askers_of, in_threads, only_pending, request_named
 from running import wait_for
 
 from skillkit import ApprovalUnavailableError, World
 from skillkit.approvers.store import StoreApprover
-from skillkit.core.questions import Approver
+from skillkit.core.questions import SINGLE_USE, Approver
 
 
 @pytest.fixture
@@ -34,6 +35,20 @@ def test_yes_once_is_for_one_of_two_runs_that_ask_the_same(world: World) -> None
             world.answer(only_pending(world).id, "yes_once", "web")
             assert wait_for(lambda done=done: sum(asking.done() for asking in askers) == done)  # type: ignore[misc]
     assert len(world.history()) == 2
+
+
+def test_what_the_request_says_is_for_one_run_is_for_one_asker_alone(world: World) -> None:
+    request = replace(request_named("run"), context={SINGLE_USE: ["yes_once", "yes_in_session"]})
+    with (
+        World(world.folder) as other,
+        in_threads(1, lambda: StoreApprover(world).ask(request)) as (here,),
+        in_threads(1, lambda: StoreApprover(other).ask(request)) as (there,),
+    ):
+        assert wait_for(lambda: askers_of(world) == 2)
+        world.answer(only_pending(world).id, "yes_in_session", "web")
+        assert wait_for(lambda: here.done() != there.done() and len(world.pending()) == 1)
+        world.answer(only_pending(world).id, "no", "web")
+        assert sorted(asking.result(30).option_id for asking in (here, there)) == ["no", "yes_in_session"]
 
 
 def test_silence_and_cancelling_are_not_approved(world: World) -> None:

@@ -12,7 +12,9 @@ from click.testing import CliRunner, Result
 
 from skillkit import ConfigurationError, OptionRequest, RequestClosedError, World
 from skillkit.cli.approvals import approvals
+from skillkit.core.decide.trust import StandingApprovals
 from skillkit.core.questions import OPTIONS
+from skillkit.core.state import StateStore
 
 
 @pytest.fixture
@@ -122,3 +124,75 @@ def test_text_of_a_skill_cannot_pass_for_words_of_skillkit(world: World) -> None
     assert lines[1:4] == ["  │ fine", "  │ Options:", r"  │   no  Yes\u202e"]
     assert lines.count("Options:") == 1
     assert r"Run? Options:\x1b[2J" in run("list", world=world).stdout
+
+
+@pytest.fixture
+def approved(world: World, tmp_path: Path) -> Iterator[StandingApprovals]:
+    """Two skills in one session, one of them in another too, and trust."""
+    store = StateStore(world.folder)
+    standing = StandingApprovals(store)
+    for session, skill in (("chat-1", "csv"), ("chat-1", "pdf"), ("chat-2", "csv")):
+        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d" * 64, channel="web")
+    standing.trust(skill="csv", folder=tmp_path, digest="d" * 64, channel="cli")
+    yield standing
+    store.close()
+
+
+def test_sessions_lists_what_is_approved_for_a_session_and_no_trust(world: World, approved: StandingApprovals) -> None:
+    headings, *lines = run("sessions", world=world).stdout.splitlines()
+    assert headings.split()[:3] == ["SKILL", "SESSION", "DIGEST"]
+    assert [line.split()[:3] for line in lines] == [
+        ["csv", "chat-1", "d" * 12],
+        ["pdf", "chat-1", "d" * 12],
+        ["csv", "chat-2", "d" * 12],
+    ]
+    listed = json.loads(run("sessions", "--json", world=world).stdout)["approvals"]
+    assert [(each["skill"], each["session_id"], each["channel"]) for each in listed] == [
+        ("csv", "chat-1", "web"),
+        ("pdf", "chat-1", "web"),
+        ("csv", "chat-2", "web"),
+    ]
+    assert len(approved.trusted()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (["csv"], [("chat-1", "pdf")]),
+        (["csv", "--session", "chat-2"], [("chat-1", "csv"), ("chat-1", "pdf")]),
+        (["--all", "--session", "chat-1"], [("chat-2", "csv")]),
+        (["--all"], []),
+    ],
+    ids=["skill", "skill and session", "session", "all"],
+)
+def test_end_ends_what_it_names_and_never_trust(
+    world: World, approved: StandingApprovals, words: list[str], left: list[tuple[str, str]]
+) -> None:
+    ended = run("end", *words, world=world)
+    assert (ended.exit_code, len(ended.stdout.splitlines())) == (0, 3 - len(left))
+    assert [(each.session_id, each.skill) for each in world.session_approvals()] == left
+    assert len(approved.trusted()) == 1
+
+
+def test_end_speaks_json_and_says_when_there_is_nothing_to_end(world: World, approved: StandingApprovals) -> None:
+    assert approved.in_sessions()
+    ended = json.loads(run("end", "pdf", "--json", world=world).stdout)["ended"]
+    assert [(each["session_id"], each["skill"]) for each in ended] == [("chat-1", "pdf")]
+    again = run("end", "pdf", world=world)
+    assert (again.exit_code, again.stdout) == (127, "")
+    assert "'pdf' is not approved for a session here." in again.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["csv", "--all"]], ids=["neither", "both"])
+def test_end_wants_a_skill_or_all_of_them(world: World, approved: StandingApprovals, words: list[str]) -> None:
+    ended = run("end", *words, world=world)
+    assert (ended.exit_code, "Name a skill, or end them all with --all." in ended.stderr) == (2, True)
+    assert len(approved.in_sessions()) == 3
+
+
+def test_where_nothing_is_approved_sessions_says_so_and_makes_no_world(world: World) -> None:
+    listed = run("sessions", world=world)
+    assert (listed.exit_code, listed.stdout) == (0, "")
+    assert f"Nothing is approved for a session in {world.folder}." in listed.stderr
+    assert run("end", "--all", world=world).exit_code == 127
+    assert not world.folder.exists()

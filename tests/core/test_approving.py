@@ -35,6 +35,9 @@ from skillkit.core.questions import OPTIONS, Prompt
 from skillkit.core.state import StateStore
 from skillkit.testing import ScriptedApprover
 
+FIRST_RUN = "Policy asks a person before a skill's first run."
+CHANGED = "Policy asks a person again, because the skill changed since it was approved."
+
 # What the seeds ask for.
 
 
@@ -290,15 +293,67 @@ def test_a_new_approval_takes_the_place_of_the_one_for_the_old_content(tmp_path:
             run(manager)
 
 
+@pytest.mark.parametrize("session_id", ["s", None], ids=["named", "unnamed"])
+@pytest.mark.parametrize("skill_name", ["demo", None], ids=["of the skill", "of all skills"])
+def test_an_ended_session_approval_is_asked_about_again(
+    tmp_path: Path, session_id: str | None, skill_name: str | None
+) -> None:
+    approver = ScriptedApprover("yes_in_session", "yes_once")
+    with asking_manager(tmp_path, approver, session_id=session_id) as manager:
+        run(manager)
+        manager.end_session_approvals("another")
+        run(manager)
+        assert len(approver.requests) == 1
+        manager.end_session_approvals(skill_name)
+        run(manager)
+    assert len(approver.requests) == 2
+
+
+def test_ending_the_approvals_of_a_session_leaves_other_sessions_and_trust_alone(tmp_path: Path) -> None:
+    with asking_manager(tmp_path, ScriptedApprover("yes_in_session", "yes_in_session")) as manager:
+        run(manager)
+        run(manager, session_id="t")
+        manager.end_session_approvals()
+        assert run(manager, session_id="t").stdout == "ran\n"
+        with pytest.raises(ApprovalUnavailableError):
+            run(manager)
+        trust_demo(tmp_path)
+        manager.end_session_approvals()
+        assert run(manager).stdout == "ran\n"
+
+
+@pytest.mark.parametrize("kind", ["session", "unnamed session", "trust"])
+def test_after_a_change_the_question_says_so_and_not_that_it_is_the_first_run(tmp_path: Path, kind: str) -> None:
+    approver = ScriptedApprover("no", "yes_in_session", "no")
+    session_id = None if kind == "unnamed session" else "s"
+    with asking_manager(tmp_path, approver, session_id=session_id) as manager:
+        with pytest.raises(ApprovalDeclinedError):
+            run(manager)
+        trust_demo(tmp_path) if kind == "trust" else run(manager)
+        change(skill(tmp_path))
+        with suppress(ApprovalDeclinedError):
+            run(manager)
+    assert approver.requests[0].message == FIRST_RUN
+    assert approver.requests[-1].message == CHANGED
+    prompt = Prompt.from_context(approver.requests[-1].context)
+    assert prompt is not None
+    assert prompt.reasons == (CHANGED,)
+
+
+def test_what_is_approved_in_another_session_is_a_first_run_and_no_change(tmp_path: Path) -> None:
+    approver = ScriptedApprover("yes_in_session", "yes_once")
+    with asking_manager(tmp_path, approver) as manager:
+        run(manager)
+        run(manager, session_id="t")
+    assert [request.message for request in approver.requests] == [FIRST_RUN, FIRST_RUN]
+
+
 # The record.
 
 
 def record_of_run(folder: Path) -> dict[str, Any]:
     record = [each for each in records_of(folder) if each.kind != "finished"][-1]
     return {name: record.fields[name] for name in ("decision", "reasons", "answer", "channel")} | {"kind": record.kind}
-
-
-FIRST_RUN = "Policy asks a person before a skill's first run."
 
 
 def test_the_record_says_how_each_run_came_to_be_allowed_or_not(tmp_path: Path) -> None:
@@ -326,7 +381,7 @@ def test_the_record_says_how_each_run_came_to_be_allowed_or_not(tmp_path: Path) 
             run(manager)
         unavailable = record_of_run(tmp_path)
         assert (unavailable["decision"], unavailable["answer"], unavailable["channel"]) == ("ask", None, None)
-        assert FIRST_RUN in unavailable["reasons"][0]
+        assert unavailable["reasons"][0].endswith(CHANGED)
 
 
 def test_no_secret_of_a_call_is_on_record(tmp_path: Path) -> None:

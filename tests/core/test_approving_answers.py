@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 from approving import asking_manager, change, run, skill
-from running import kinds
+from running import kinds, records_of
 
 from skillkit import (
     TRUSTED,
     ApprovalUnavailableError,
     OptionAnswer,
     OptionRequest,
+    ScriptNotFoundError,
     ScriptRefusedError,
+    SkillNotFoundError,
 )
 from skillkit.approvers.callback import CallbackApprover
 from skillkit.core.runs import Decision
@@ -162,3 +164,29 @@ def test_an_approver_that_does_not_say_when_is_asked_for_every_run(tmp_path: Pat
     approver = CallbackApprover(lambda _: OptionAnswer("yes_once", "mine", 0.0))
     with asking_manager(tmp_path, approver) as manager:
         assert [run(manager).stdout for _ in range(3)] == ["ran\n"] * 3
+
+
+@pytest.mark.parametrize(
+    ("skill_name", "script", "error"),
+    [("nope", "run", SkillNotFoundError), ("demo", "nope", ScriptNotFoundError)],
+    ids=["no such skill", "no such script"],
+)
+def test_what_cannot_be_resolved_is_a_denial_that_the_second_half_records_and_raises(
+    tmp_path: Path, skill_name: str, script: str, error: type[Exception]
+) -> None:
+    with asking_manager(tmp_path) as manager:
+        secret = {"password": "hunter2"}
+        with pytest.raises(error) as raised:
+            manager.execute_skill_script(skill_name, script, secret)
+        prepared = manager.prepare_skill_script(skill_name, script, secret)
+        assert kinds(tmp_path) == ["refused"], "the first half records nothing"
+        assert (prepared.decision, prepared.request, prepared.reasons) == (Decision.DENY, None, (str(raised.value),))
+        with pytest.raises(error):
+            _ = prepared.command
+        for answer in (None, OptionAnswer("yes_once", "test", time.time(), "")):
+            with pytest.raises(error):
+                manager.complete_skill_script(prepared, answer)
+    whole, *halves = (record.fields for record in records_of(tmp_path))
+    assert halves == [whole, whole], "on record as by the call that does both"
+    assert (whole["skill"], whole["script"], whole["error"]) == (skill_name, script, error.__name__)
+    assert "hunter2" not in str(whole)

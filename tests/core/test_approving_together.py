@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from approving import Gate, asking_manager, change, run, skill
+from asking import askers_of, only_pending
 from running import kinds, records_of, wait_for
 
 from skillkit import (
@@ -92,6 +93,23 @@ def test_where_every_run_is_asked_about_equal_calls_do_not_share_a_yes(tmp_path:
         gate.say("yes_in_session")
         assert wait_for(lambda: len(gate.requests) == 2, 30)
         gate.say("no")
+        assert outcomes_of(calls) == {"ran same\n": 1, "ApprovalDeclinedError": 1}
+
+
+def test_where_every_run_is_asked_about_equal_calls_of_two_programs_do_not_share_a_yes(tmp_path: Path) -> None:
+    always = replace(TRUSTED, approval="always")
+    with (
+        World(tmp_path / "state") as world,
+        World(tmp_path / "state") as other,
+        asking_manager(tmp_path, StoreApprover(world), policy=always) as here,
+        asking_manager(tmp_path, StoreApprover(other), policy=always) as there,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        calls = [pool.submit(run, manager, "same") for manager in (here, there)]
+        assert wait_for(lambda: askers_of(world) == 2, 30)
+        world.answer(only_pending(world).id, "yes_in_session", "web")
+        assert wait_for(lambda: askers_of(world) == 1 and any(call.done() for call in calls), 30)
+        world.answer(only_pending(world).id, "no", "web")
         assert outcomes_of(calls) == {"ran same\n": 1, "ApprovalDeclinedError": 1}
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 
 import pytest
 from terminals import question, script_prompt
 
-from skillkit.core.questions import FileChange, Option, OptionRequest, PromptCommand, RiskFlag
+from skillkit.core.questions import SINGLE_USE, FileChange, Option, OptionRequest, PromptCommand, RiskFlag
 from skillkit.present.request import decision_text, diff_text, prompt_text, source_text, whole_text
 
 
@@ -44,6 +45,18 @@ def test_the_whole_question_at_a_glance() -> None:
           3  No                   nothing runs
         """
     assert prompt_text(question(), 80) == textwrap.dedent(expected)
+
+
+def test_where_every_run_is_asked_about_no_yes_claims_to_last() -> None:
+    request = question()
+    every_time = replace(request, context={**request.context, SINGLE_USE: ["yes_once", "yes_in_session"]})
+    lasting, single = (
+        prompt_text(each, 80).splitlines()[-3:]
+        for each in (replace(request, context={**request.context, SINGLE_USE: ["yes_once"]}), every_time)
+    )
+    assert lasting == prompt_text(request, 80).splitlines()[-3:]
+    assert single[1].split() == "2 Yes in this session this time only".split()
+    assert (single[0], single[2]) == (lasting[0], lasting[2])
 
 
 def test_a_narrow_page_has_its_labels_above() -> None:

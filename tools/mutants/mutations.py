@@ -23,9 +23,9 @@ COMPARED = {
 }
 OPPOSITE_CALLS = {"max": "min", "min": "max", "any": "all", "all": "any"}
 OTHER_DECISIONS = {"ALLOW": ("ASK", "DENY"), "ASK": ("ALLOW", "DENY"), "DENY": ("ALLOW", "ASK")}
-# Types, texts and the names of what is exported decide nothing.
+# Types, decorators, texts and the names of what is exported decide nothing.
 NOT_ENTERED = (ast.JoinedStr, ast.Import, ast.ImportFrom)
-TYPE_FIELDS = {"annotation", "returns", "type_comment"}
+TYPE_FIELDS = {"annotation", "decorator_list", "returns", "type_comment"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def wrong_returns(node: ast.Return, place: Place) -> Iterator[ast.AST]:
         yield ast.Pass()
     elif place.is_bool:
         yield ast.Return(ast.UnaryOp(ast.Not(), node.value))
-    else:
+    elif ast.unparse(node.value) != "None":
         yield ast.Return(ast.Constant(None))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
-from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.questions import SINGLE_USE, Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["StoreApprover"]
 
 FOR_ONE_RUN = ("yes_once",)
+"""Where the request does not say."""
 
 
 class StoreApprover:
@@ -22,7 +23,8 @@ class StoreApprover:
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         try:
-            return self.world.ask_request(request, expires_in=self.expires_in, single_use=FOR_ONE_RUN, cancel=cancel)
+            single_use = request.context.get(SINGLE_USE, FOR_ONE_RUN)
+            return self.world.ask_request(request, expires_in=self.expires_in, single_use=single_use, cancel=cancel)
         except StateUnavailableError as error:
             reason = "the question cannot be stored"
             raise ApprovalUnavailableError(f"Not approved: {reason}. {error}", reasons=[reason]) from error

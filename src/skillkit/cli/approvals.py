@@ -12,6 +12,7 @@ import click
 
 from skillkit.cli.options import MissingError, echo_json, json_option, screen_width, state_option
 from skillkit.core.decide.requests import PastRequest, World
+from skillkit.core.decide.trust import Approval
 from skillkit.core.questions import OptionRequest, Prompt
 from skillkit.present.request import whole_text
 from skillkit.present.terminal import columns, visible
@@ -24,6 +25,7 @@ NEWEST = 20
 UNLIMITED = 10_000
 
 _HEADINGS = ("ID", "EXPIRES IN", "SESSION", "OPTIONS", "QUESTION")
+_SESSION_HEADINGS = ("SKILL", "SESSION", "DIGEST", "SINCE (UTC)", "BY", "FOLDER")
 _PAST_HEADINGS = ("ID", "ASKED (UTC)", "OUTCOME", "QUESTION")
 
 
@@ -36,6 +38,8 @@ def approvals() -> None:
       skillkit approvals list                      what is waiting
       skillkit approvals show 3f2a                 all about one question
       skillkit approvals answer 3f2a yes_once      answer it
+      skillkit approvals sessions                  what you approved for a session
+      skillkit approvals end csv-report            ask again from now on
     """
 
 
@@ -132,6 +136,58 @@ def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_j
         click.echo(f"Answered {answer.option_id!r}: {on_one_line(request.title)}")
 
 
+@approvals.command("sessions")
+@state_option
+@json_option
+def sessions_command(state_dir: Path | None, as_json: bool) -> None:
+    """List what is approved for a session and still holds.
+
+    \b
+    Examples:
+      skillkit approvals sessions
+      skillkit approvals sessions --json
+    """
+    with World(state_dir) as world:
+        found = world.session_approvals()
+    if as_json:
+        echo_json(approvals=[asdict(each) for each in found])
+    elif found:
+        click.echo(table([_SESSION_HEADINGS, *map(session_cells, found)]))
+    else:
+        click.echo(f"Nothing is approved for a session in {visible(str(world.folder))}.", err=True)
+
+
+@approvals.command("end")
+@click.argument("skill_name", metavar="[SKILL]", required=False)
+@click.option("--session", "session", help="Only in this session.")
+@click.option("--all", "is_all", is_flag=True, help="Of every skill.")
+@state_option
+@json_option
+def end_command(
+    skill_name: str | None, session: str | None, is_all: bool, state_dir: Path | None, as_json: bool
+) -> None:
+    """End what is approved for sessions: the next run asks again. Trust is ended by `skillkit trust remove`.
+
+    \b
+    Examples:
+      skillkit approvals end csv-report
+      skillkit approvals end --all
+      skillkit approvals end --all --session chat-17
+    """
+    if (skill_name is None) is not is_all:
+        raise click.UsageError("Name a skill, or end them all with --all.")
+    with World(state_dir) as world:
+        gone = world.end_session_approvals(skill=skill_name, session_id=session)
+    if not gone:
+        what = "Nothing" if skill_name is None else repr(skill_name)
+        raise MissingError(f"{what} is not approved for a session here. `skillkit approvals sessions` shows what is.")
+    if as_json:
+        echo_json(ended=[asdict(each) for each in gone])
+    else:
+        for each in gone:
+            click.echo(f"Ended: {on_one_line(each.skill)} in session {on_one_line(each.session_id or '')}.")
+
+
 def named_request(requests: list[OptionRequest], given: str) -> OptionRequest | None:
     """By its id or the beginning of it; the same question asked again counts once."""
     found = {request.id: request for request in requests if request.id.startswith(given)}
@@ -175,9 +231,24 @@ def cells(request: OptionRequest) -> tuple[str, ...]:
 
 
 def past_cells(past: PastRequest) -> tuple[str, ...]:
-    moment = datetime.fromtimestamp(past.request.created_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
     outcome = f"{past.answer.option_id} by {past.answer.channel}" if past.answer else past.outcome
-    return moment, outcome, past.request.title
+    return moment_text(past.request.created_at), outcome, past.request.title
+
+
+def session_cells(approval: Approval) -> tuple[str, ...]:
+    since = moment_text(approval.approved_at)
+    return (
+        approval.skill,
+        approval.session_id or "-",
+        approval.digest[:SHORT_ID],
+        since,
+        approval.channel,
+        approval.folder,
+    )
+
+
+def moment_text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def table(rows: list[tuple[str, ...]]) -> str:

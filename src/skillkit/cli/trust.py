@@ -23,7 +23,8 @@ from skillkit.core.decide.trust import Approval, StandingApprovals
 from skillkit.core.digest import manifest_of, snapshot_of
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.models import Skill
-from skillkit.core.questions import FileChange
+from skillkit.core.questions import FileChange, RiskFlag
+from skillkit.core.runs import Manifest
 from skillkit.core.state import StateStore, state_folder
 from skillkit.present.terminal import columns, visible
 
@@ -74,16 +75,16 @@ def add_command(
     """
     with manager_for(skills, plugins, state_dir) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
-    manifest = manifest_of(skill.base_directory)
-    show_what(skill, manifest.digest, len(manifest.entries))
-    if not is_sure:
-        click.confirm("Trust it as it is now?", abort=True, err=True)
+    manifest, place = manifest_of(skill.base_directory), skill.base_directory
     store = StateStore(folder)
     approvals = StandingApprovals(store)
     try:
-        # The copy comes first: it proves that what is trusted is what was shown.
-        snapshot_of(skill.base_directory, manifest, folder / "snapshots", approvals.digests)
-        place = skill.base_directory
+        # The copy comes first: what is shown is read from it, and it is what will run.
+        copy = snapshot_of(place, manifest, folder / "snapshots", approvals.digests)
+        before = approvals.last_approved_digest(skill.name, place)
+        show_what(skill, manifest, copy, folder / "snapshots" / before if before else None)
+        if not is_sure:
+            click.confirm("Trust it as it is now?", abort=True, err=True)
         kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL)
     except OSError as error:
         raise StateUnavailableError(
@@ -98,16 +99,41 @@ def add_command(
         click.echo(f"Trusted {visible(skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
 
 
-def show_what(skill: Skill, digest: str, count: int) -> None:
-    scripts = ", ".join(script.path.as_posix() for script in skill.scripts) or "none"
+def show_what(skill: Skill, manifest: Manifest, copy: Path, approved: Path | None) -> None:
+    """All that a question about one of its scripts would show of the skill."""
+    from skillkit.core.decide.changes import changes_between
+    from skillkit.core.decide.risk import risk_flags  # reads code; other commands do not
+
+    scripts = [script.path.as_posix() for script in skill.scripts]
+    risks = [risk_text(risk) for risk in risk_flags(copy, manifest, scripts)]
+    changes = changes_between(approved, copy) if approved is not None and approved.is_dir() else ()
     facts = [
         ("skill", skill.name),
         ("folder", str(skill.base_directory)),
-        ("files", str(count)),
-        ("scripts", scripts),
-        ("digest", digest),
+        ("files", str(len(manifest.entries))),
+        *labelled("scripts", scripts or ["none"]),
+        *labelled("risks", risks or ["none found, which proves nothing"]),
+        ("changed", change_summary(approved, len(changes))),
+        ("digest", manifest.digest),
     ]
-    click.echo("\n".join(columns(facts, UNLIMITED)), err=True)
+    click.echo("\n".join([*columns(facts, UNLIMITED), *map(change_text, changes)]), err=True)
+
+
+def labelled(label: str, texts: list[str]) -> list[tuple[str, str]]:
+    """The label once, the texts below each other beside it."""
+    return [("" if number else label, text) for number, text in enumerate(texts)]
+
+
+def risk_text(risk: RiskFlag) -> str:
+    return f"{risk.kind}: {risk.message} ({risk.path}:{risk.line})"
+
+
+def change_summary(approved: Path | None, count: int) -> str:
+    if approved is None:
+        return "never approved before"
+    if not approved.is_dir():
+        return "the copy of what was approved is gone, so nothing can be compared"
+    return f"{count:,} files since it was approved, as below" if count else "nothing since it was approved"
 
 
 @trust.command("list")

@@ -132,6 +132,12 @@ class Approving:
                 if key == coverage(command):
                     open_question.found()
 
+    def end_unnamed_session(self, skill: str | None) -> None:
+        """Forgets the word for a session without a name, about one skill or all."""
+        for name, folder in [*self._unnamed_session]:
+            if skill in (None, name):
+                self._unnamed_session.pop((name, folder), None)
+
     def _spend(self, answer: OptionAnswer) -> None:
         """Two answers to the same question differ in when they were given; handed in again, it is the same one."""
         spent = (answer.request_id, answer.answered_at)
@@ -225,7 +231,6 @@ def coverage(command: ScriptCommand) -> tuple[str | None, str, Path, str]:
 
 def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None:
     """ALLOW needs no answer, DENY has none; else a yes of a person to exactly this question."""
-    command = prepared.command
     if prepared.decision is Decision.ALLOW:
         return
     if prepared.decision is Decision.DENY:
@@ -238,7 +243,7 @@ def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None
             f"{reason}: skill, script or arguments are not those that were shown.", reasons=[reason]
         )
     if answer.option_id == NO:
-        reason = f"Declined by a person ({answer.channel})."
+        command, reason = prepared.command, f"Declined by a person ({answer.channel})."
         raise ApprovalDeclinedError(
             f"{command.skill_name}: {command.script_name} may not run. {reason}", reasons=[reason]
         )

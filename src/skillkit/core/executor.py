@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillkit.core.approving import Approving, Cancellation, require_approved
-from skillkit.core.decide import approval_request, decide, decided
+from skillkit.core.decide import after_change, approval_request, decide, decided
 from skillkit.core.digest import snapshot_of
 from skillkit.core.exceptions import (
     AuditUnavailableError,
@@ -105,7 +105,10 @@ class Flow:
         if ruling.decision is not Decision.ASK:
             channel = covering[1] if covering else None
             return PreparedRun(command, ruling.decision, ruling.reasons, error=ruling.error, channel=channel)
-        request = approval_request(command, self.prompt((command,), ruling.reasons))
+        if self.approving.last_approved_digest(command) not in (None, command.digest):
+            ruling = after_change(ruling)
+        prompt = self.prompt((command,), ruling.reasons)
+        request = approval_request(command, prompt, is_coverable=ruling.is_coverable)
         return PreparedRun(command, Decision.ASK, ruling.reasons, request, is_coverable=ruling.is_coverable)
 
     def resolved(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:
@@ -262,15 +265,19 @@ class Flow:
                 return prepared, answer
             # Somebody's word for the session covered it meanwhile; whether it still does is decided anew.
 
-    def record_unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> NoReturn:
+    def unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> PreparedRun:
+        """What cannot be made a command may not run; `complete` records that and raises the error."""
         fields = unresolved_fields(skill_name, call.script_name, call.session_id, call.arguments, call.argv)
-        self.audit.append("refused", {**fields, **refusal_fields(error)})
-        raise error
+        return PreparedRun(None, Decision.DENY, (str(error),), error=error, asked_for=fields)
+
+    def record_unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> NoReturn:
+        self.record_refusal(error, self.unresolved(error, skill_name, call))
 
     def record_refusal(
         self, error: SkillKitError, prepared: PreparedRun, answer: OptionAnswer | None = None
     ) -> NoReturn:
-        self.audit.append("refused", {**start_fields(prepared, answer), **refusal_fields(error)})
+        fields = start_fields(prepared, answer) if prepared.resolved else prepared.asked_for
+        self.audit.append("refused", {**fields, **refusal_fields(error)})
         raise error
 
     def recorded_run(

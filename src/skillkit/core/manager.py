@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from skillkit.core.exceptions import SkillNotFoundError
+from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.discovery import discover
 from skillkit.core.find.index import SkillIndex
 from skillkit.core.find.plugins import plugin_roots
@@ -171,11 +171,17 @@ class SkillManager:
         agent_facing: bool = False,
         call_id: str = "",
     ) -> PreparedRun:
-        """The first half: what would run and whether it may. `agent_facing` says that a model chose the arguments."""
+        """The first half: what would run and whether it may. `agent_facing` says that a model chose the arguments.
+
+        A skill or script that does not exist is a DENY with its error, which the second half records and raises.
+        """
         call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
         if agent_facing or call_id:
             call = replace(call, agent_facing=agent_facing, call_id=call_id)
-        return self.flow.prepare(self.load_skill(skill_name), call)
+        try:
+            return self.flow.prepare(self.load_skill(skill_name), call)
+        except SkillKitError as error:
+            return self.flow.unresolved(error, skill_name, call)
 
     def complete_skill_script(
         self,
@@ -187,6 +193,13 @@ class SkillManager:
     ) -> ScriptExecutionResult:
         """The second half: runs and records what was prepared; an answer is good for its own question only."""
         return self.flow.complete(prepared, answer, cancel=cancel, on_output=on_output)
+
+    def end_session_approvals(self, skill_name: str | None = None) -> None:
+        """From now on asks again about a skill, or about all of them, that was approved for this manager's session."""
+        for flow in [self.flow, *self._flows.values()]:
+            flow.approving.end_unnamed_session(skill_name)
+        if self.session_id is not None:
+            self.flow.approving.standing.end_in_sessions(skill=skill_name, session_id=self.session_id)
 
     @property
     def flow(self) -> Flow:

@@ -11,6 +11,7 @@ from skillkit.core.exceptions import ConfigurationError
 
 __all__ = [
     "OPTIONS",
+    "SINGLE_USE",
     "Approver",
     "Cancel",
     "FileChange",
@@ -37,6 +38,10 @@ OPTIONS = (
     Option("no", "No"),
 )
 """What a script approval offers, exactly."""
+
+
+SINGLE_USE = "single_use"
+"""Where a script's request says in its context which answers are for one of its askers alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionRequest
@@ -176,7 +177,8 @@ class ScriptExecutionResult:
 class PreparedRun:
     """What was decided about a command; with ASK, the question that is open."""
 
-    command: ScriptCommand
+    resolved: ScriptCommand | None
+    """None for a call that could not be made a command."""
     decision: Decision
     reasons: tuple[str, ...]
     request: OptionRequest | None = None
@@ -186,3 +188,12 @@ class PreparedRun:
     """Whether an approval of the same content, given meanwhile, answers the question too."""
     channel: str | None = None
     """Through which the approval came that allows this."""
+    asked_for: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the record says of a call that could not be made a command."""
+
+    @property
+    def command(self) -> ScriptCommand:
+        """What would run; where nothing could be resolved, the error that says why."""
+        if self.resolved is None:
+            raise self.error or SkillKitError("Nothing was resolved, so nothing can run.")
+        return self.resolved

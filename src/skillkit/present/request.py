@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from skillkit.core.questions import FileChange, Option, OptionRequest, Prompt, PromptCommand
+from skillkit.core.questions import SINGLE_USE, FileChange, Option, OptionRequest, Prompt, PromptCommand
 from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, harmless
 from skillkit.present.terminal import cut, width_of
 
@@ -44,7 +44,7 @@ def prompt_text(request: OptionRequest, width: int, *, color: bool = False, sour
     layout = Layout(width, color)
     prompt = Prompt.from_context(request.context)
     parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
-    return joined([*parts, option_lines(request.options, layout, SCOPES if prompt else {})])
+    return joined([*parts, option_lines(request.options, layout, scopes_of(request) if prompt else {})])
 
 
 def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
@@ -91,6 +91,12 @@ def decision_text(request: OptionRequest, option: Option, width: int) -> str:
         return cut(harmless(f"{option.label}: {request.title}"), width)
     scripts = ", ".join(command.script for command in prompt.commands)
     return cut(harmless(f"{DECISIONS.get(option.id, option.label)}: {scripts} of {prompt.skill}"), width)
+
+
+def scopes_of(request: OptionRequest) -> dict[str, str]:
+    """What each answer covers; where every run is asked about, any yes is for this one."""
+    for_one_run = request.context.get(SINGLE_USE, ())
+    return {name: SCOPES["yes_once"] if name in for_one_run else scope for name, scope in SCOPES.items()}
 
 
 def joined(parts: Iterable[list[str]]) -> str:

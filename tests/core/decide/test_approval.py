@@ -11,7 +11,7 @@ import pytest
 from commands import COMMAND
 
 from skillkit.core.decide import approval_request, joint_request
-from skillkit.core.questions import OPTIONS, FileChange, Prompt, PromptCommand, RiskFlag
+from skillkit.core.questions import OPTIONS, SINGLE_USE, FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.core.runs import Decision, PreparedRun
 
 
@@ -115,3 +115,13 @@ def test_one_question_for_several_runs_is_about_exactly_these() -> None:
     assert joint.id not in [joint_request(other, prompt("One.")).id for other in others]
     ids = [run.request.id for run in runs if run.request is not None]
     assert joint.id != sha256(json.dumps(ids).encode("ascii")).hexdigest(), "a joint question is of its own kind"
+
+
+def test_what_is_asked_about_every_time_gets_any_yes_for_one_run_only() -> None:
+    both, once = ["yes_once", "yes_in_session"], ["yes_once"]
+    assert approval_request(COMMAND, prompt(), is_coverable=True).context[SINGLE_USE] == once
+    assert approval_request(COMMAND, prompt(), is_coverable=False).context[SINGLE_USE] == both
+    assert approval_request(COMMAND, prompt()).context[SINGLE_USE] == both, "unless somebody says otherwise"
+    every_time, coverable = prepared("a"), replace(prepared("b"), is_coverable=True)
+    for runs, expected in (((coverable, coverable), once), ((coverable, every_time), both)):
+        assert joint_request(runs, prompt()).context[SINGLE_USE] == expected

@@ -187,3 +187,45 @@ def test_a_diff_leads_from_the_old_text_to_the_new(old: tuple[str, ...], new: tu
         patch.setattr(changes_module, "COMPARED_LINES", limit)
         diff = [line for line in changes_module._diff(Side(old), Side(new)) if not line.startswith("(")]
         assert applied(old, diff) == new
+
+
+def test_a_binary_file_that_is_added_or_removed_has_one_side(tmp_path: Path) -> None:
+    found = changes(tmp_path, {"a.bin": b"\0"}, {"b.bin": b"\0\0"})
+    assert [change.diff for change in found] == ["- (a binary file of 1 bytes)", "+ (a binary file of 2 bytes)"]
+
+
+def test_a_file_that_cannot_be_read_meanwhile_says_so(tmp_path: Path) -> None:
+    for name in ("gone", "no\0name"):
+        side = changes_module._side(tmp_path, name, "sha256 0")
+        assert side is not None
+        assert (side.instead, side.size) == ("a file that cannot be read now", 0)
+
+
+def test_as_many_files_as_a_person_reads_leave_no_rest(tmp_path: Path) -> None:
+    found = changes(tmp_path, {}, {f"{n:04}": "x" for n in range(FILES)})
+    assert len(found) == FILES
+    assert found[-1].path == f"{FILES - 1:04}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "diff"),
+    [
+        ("abcd", "badc", ["@@ -1,4 +1,4 @@", "-a", "-b", "-c", "-d", "+b", "+a", "+d", "+c"]),
+        ("habt", "hbat", ["@@ -1,4 +1,4 @@", " h", "-a", "-b", "+b", "+a", " t"]),
+        ("123habt456", "123hbat456", ["@@ -2,8 +2,8 @@", *" 2, 3, h,-a,-b,+b,+a, t, 4, 5".split(",")]),
+    ],
+)
+def test_more_lines_than_are_compared_are_one_block_between_what_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str, diff: list[str]
+) -> None:
+    exact = list(changes_module._diff(Side(tuple(old)), Side(tuple(new))))
+    monkeypatch.setattr(changes_module, "COMPARED_LINES", 15)
+    assert list(changes_module._diff(Side(tuple(old)), Side(tuple(new)))) == diff
+    assert exact != diff
+
+
+def test_what_is_shown_of_a_change_has_these_bounds() -> None:
+    names = ("FILES", "FILE_LINES", "FILE_CHARACTERS", "ALL_CHARACTERS", "LINE_CHARACTERS")
+    assert [getattr(changes_module, name) for name in names] == [200, 400, 64_000, 256_000, 500]
+    compared = ("COMPARED_BYTES", "COMPARED_LINES", "SNIFFED_BYTES")
+    assert [getattr(changes_module, name) for name in compared] == [1_000_000, 250_000, 8_192]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
-from skillkit.core.decide.deadlines import Moment, boot_id, is_over, moment_now
+from skillkit.core.decide import deadlines
+from skillkit.core.decide.deadlines import Moment, boot_id, is_over, moment_now, steady_seconds
 
 CREATED = 1000.0
 DEADLINE = Moment("boot", 50.0, CREATED + 10)
@@ -42,3 +44,34 @@ def test_now_goes_on_while_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch
     assert after.boot == before.boot == boot_id()
     assert after.steady >= before.steady
     assert time.time() == 0.0
+
+
+def test_a_later_moment_is_later_by_both_clocks() -> None:
+    assert Moment("boot", 50.0, 1000.0).after(2.5) == Moment("boot", 52.5, 1002.5)
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="needs a clock that counts sleep")
+def test_time_asleep_counts_where_the_system_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: 7.0 if clock == time.CLOCK_BOOTTIME else 0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    asleep_too = steady_seconds()
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    only_awake = steady_seconds()
+    assert (asleep_too, only_awake) == (7.0, 5.0)
+
+
+def test_the_start_of_the_machine_is_known_by_what_the_system_says_or_by_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"said": b"3f2a\n", "no text": b"\xff\xfe", "missing": None}
+    found = {}
+    for name, content in files.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        monkeypatch.setattr(deadlines, "BOOT_ID_FILE", tmp_path / name)
+        found[name] = boot_id.__wrapped__()
+    assert found == {"said": "3f2a", "no text": "", "missing": ""}
+
+
+def test_a_steady_clock_of_another_boot_says_nothing() -> None:
+    assert not is_over(DEADLINE, CREATED, Moment("another", 99.0, CREATED + 5))

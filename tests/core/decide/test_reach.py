@@ -106,3 +106,30 @@ def test_limits_are_the_policy_s_and_root_is_not_counted() -> None:
     policy = replace(GUARDED, limits=Limits(processes=3, data_megabytes=2))
     assert any("up to 3 at a time, each with up to 2 MB" in each for each in sentences(policy))
     assert any("any number at a time" in each for each in sentences(policy, is_root=True))
+
+
+def test_where_only_the_processes_are_held_together_all_is_open_and_that_is_said() -> None:
+    assert sentences(tier="job", granted=["/data"], workspace=Path("/work")) == (
+        "It can use the network, and read and write every file that you can.",
+        "Its memory and its files are not limited.",
+        "Of your environment variables it gets the language and PATH, no secrets.",
+        "After 30 seconds it is stopped, with everything it started.",
+    )
+
+
+def test_walls_that_hide_no_names_say_so() -> None:
+    seen = {
+        tier: [line for line in sentences(tier=tier) if "names and sizes" in line]
+        for tier in ("bubblewrap", "landlock", "seatbelt")
+    }
+    assert seen == {
+        "bubblewrap": [],
+        "landlock": ["It can see the names and sizes of other files, and the command lines of other programs."],
+        "seatbelt": ["It can see the names and sizes of other files."],
+    }
+
+
+@pytest.mark.parametrize(("count", "more"), [(63, ""), (64, ""), (65, " and 1 more"), (1064, " and 1,000 more")])
+def test_more_paths_than_arguments_can_grant_are_counted(count: int, more: str) -> None:
+    (line,) = (line for line in sentences(granted=[f"/{n}" for n in range(count)]) if "the arguments name" in line)
+    assert line.endswith(f", /{min(count, 64) - 1}{more}.")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asking import answered_by_thread, in_threads, only_pending, request_named
+from asking import answered_by_thread, askers_of, in_threads, only_pending, request_named
 from running import wait_for
 
 from skillkit import (
@@ -22,6 +24,9 @@ from skillkit import (
 )
 from skillkit.core.decide import request_rows
 from skillkit.core.decide.deadlines import moment_now
+from skillkit.core.decide.requests import checked_question
+from skillkit.core.decide.trust import StandingApprovals
+from skillkit.core.decide.watching import Waiter
 
 YES_ONCE = ("yes_once",)
 
@@ -82,6 +87,15 @@ def test_an_unknown_request_is_named_and_asking_makes_no_world(tmp_path: Path, w
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_unknown_request_has_no_answer_and_takes_none(world: World) -> None:
+    world.open(request_named("run"))
+    with pytest.raises(RequestClosedError, match=r"There is no request 'x' in this world"):
+        world.answer("x", "no", "web")
+    with pytest.raises(RequestClosedError, match=r"There is no request 'x' in this world"):
+        world.wait("x")
+    assert world.collect("x") is None
+
+
 def test_a_channel_needs_a_name(world: World) -> None:
     for channel in ("", "a\x1b[0m", "\udcff"):
         with pytest.raises(ConfigurationError, match="A channel's name"):
@@ -89,13 +103,103 @@ def test_a_channel_needs_a_name(world: World) -> None:
 
 
 def test_nobody_answers_in_time_means_not_approved_and_an_answer_comes_too_late(world: World) -> None:
-    with pytest.raises(ApprovalUnavailableError, match=r"T\? Not approved: nobody answered in time"):
+    with pytest.raises(ApprovalUnavailableError, match=r"T\? Not approved: nobody answered in time") as caught:
         world.ask("T?", "", ["a"], expires_in=0.2)
+    assert caught.value.reasons == ("nobody answered in time",)
     assert world.pending() == []
     (past,) = world.history()
     assert (past.outcome, past.answer) == ("expired", None)
     with pytest.raises(RequestClosedError, match="has expired"):
         world.answer(past.request.id, "a", "web")
+
+
+def test_what_expired_is_closed_by_whoever_looks_first(world: World) -> None:
+    def state_of(name: str) -> tuple[str, str]:
+        with world._store.connection() as connection:
+            row = connection.execute("select state, context from requests where id = ?", (name,)).fetchone()
+        return tuple(row)
+
+    for name in ("answered too late", "looked at"):
+        world.open(request_named(name), expires_in=0.05)
+        time.sleep(0.06)
+        assert state_of(name) == ("pending", '{"digest": "d"}')
+        if name == "looked at":
+            assert [past.outcome for past in world.history()] == ["expired", "expired"]
+        else:
+            with pytest.raises(RequestClosedError, match="has expired"):
+                world.answer(name, "no", "web")
+        assert state_of(name) == ("expired", "{}"), "and what was shown is forgotten"
+
+
+def test_who_is_interrupted_while_waiting_takes_the_question_along(world: World) -> None:
+    def interrupt() -> None:
+        only_pending(world)
+        _thread.interrupt_main()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        with in_threads(1, interrupt), pytest.raises(KeyboardInterrupt):
+            world.ask("T?", "", ["a"], expires_in=15)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [past.outcome for past in world.history()] == ["withdrawn"]
+    assert askers_of(world) == 0
+
+
+def test_a_question_that_is_closed_again_and_again_is_asked_until_its_time_is_over_and_no_longer(world: World) -> None:
+    def close_or_see_the_end() -> bool:
+        with world._store.connection() as connection:
+            connection.execute("update requests set state = 'abandoned' where state = 'pending'")
+        return asking.done()
+
+    with in_threads(1, lambda: world.ask("T?", "", ["a"], expires_in=0.6)) as (asking,):
+        assert wait_for(close_or_see_the_end, 10)
+        assert isinstance(asking.exception(), ApprovalUnavailableError)
+    assert len(world.history()) > 1
+
+
+def test_who_is_woken_for_nothing_keeps_the_place(world: World) -> None:
+    now = moment_now()
+    with world._transaction() as connection:
+        ticket = request_rows.joined(connection, checked_question(request_named("run"), 60, (), is_held=True), now)
+    settled = world._settled(Waiter(ticket, now.steady + 60, None))
+    assert isinstance(settled, Waiter)
+    assert (settled.ticket, settled.ends) == (ticket, now.steady + 60)
+
+
+def test_waiting_is_no_busy_loop(world: World) -> None:
+    class Counting(threading.Event):
+        looks = 0
+
+        def is_set(self) -> bool:
+            self.looks += 1
+            return super().is_set()
+
+    cancel = Counting()
+    with pytest.raises(ApprovalUnavailableError):
+        world.ask("T?", "", ["a"], expires_in=0.5, cancel=cancel)
+    assert 2 < cancel.looks < 30
+
+
+def test_a_closed_world_holds_no_file_and_opens_again(tmp_path: Path) -> None:
+    log = tmp_path / "state/state.sqlite3-wal"
+    with World(tmp_path / "state") as world:
+        world.open(request_named("run"))
+        assert log.exists()
+    assert not log.exists(), "the last connection takes it along"
+    assert [request.id for request in world.pending()] == ["run"]
+    world.close()
+
+
+def test_a_world_shows_and_ends_what_was_approved_for_sessions(world: World, tmp_path: Path) -> None:
+    standing = StandingApprovals(world._store)
+    given = [
+        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d", channel="web")
+        for session, skill in (("one", "csv"), ("one", "pdf"), ("two", "csv"))
+    ]
+    assert world.session_approvals() == given
+    assert world.end_session_approvals(skill="csv", session_id="one") == given[:1]
+    assert world.session_approvals() == given[1:]
 
 
 def test_a_cancelled_question_is_withdrawn(world: World) -> None:
@@ -291,22 +395,10 @@ def test_text_that_is_no_unicode_comes_back_as_it_was(world: World) -> None:
     ("changes", "says"),
     [
         ({"title": ""}, "title must not be empty"),
-        ({"title": "x" * 1001}, "title has at most 1000 characters, not 1001"),
-        ({"message": "x" * 20_001}, "message has at most 20000"),
-        ({"session_id": "x" * 257}, "session's id has at most 256"),
         ({"options": []}, "1 to 50 options, not 0"),
-        ({"options": ["a"] * 2}, "an id of its own"),
         ({"options": "abc"}, "Options are a list"),
-        ({"options": [("a", "b", "c")]}, "An option is an Option"),
-        ({"options": [3]}, "An option is an Option"),
-        ({"options": ["a\n"]}, "characters that can be seen"),
         ({"context": {"x": float("nan")}}, "context must be JSON"),
-        ({"context": {"x": object()}}, "context must be JSON"),
-        ({"context": {"x": "y" * 4_000_000}}, "context has at most 4000000"),
-        ({"context": ["x"]}, "context is a mapping"),
         ({"expires_in": 0}, "above 0"),
-        ({"expires_in": float("inf")}, "above 0"),
-        ({"expires_in": True}, "above 0"),
     ],
 )
 def test_a_question_that_does_not_fit_is_refused_with_the_rule(
@@ -357,8 +449,3 @@ def test_looking_for_a_request_reads_no_whole_table(world: World, condition: str
         whole = connection.execute("explain query plan select content from requests where channel = 'x'").fetchall()
     assert ["SCAN" in step[-1] for step in plan] == [False]
     assert ["SCAN" in step[-1] for step in whole] == [True]
-
-
-def askers_of(world: World) -> int:
-    with world._store.connection() as connection:
-        return int(connection.execute("select count(*) from askers").fetchone()[0])

@@ -16,7 +16,7 @@ from skillkit import (
     ScriptRefusedError,
     ToolRestrictionError,
 )
-from skillkit.core.decide import Ruling, Verdict, decide, decided, rules
+from skillkit.core.decide import Ruling, Verdict, after_change, decide, decided, rules
 from skillkit.core.runs import Decision
 
 
@@ -292,3 +292,17 @@ def test_a_program_of_the_machine_has_no_list_of_tools(mode: str, tools: tuple[s
     program: dict[str, object] = {"is_program": True, "script_name": "git", "interpreter": "git"}
     assert decision(policy, allowed_tools=tools, **program) is Decision.ALLOW
     assert decision(replace(policy, allowed_commands=()), allowed_tools=tools) is not Decision.ALLOW
+
+
+def test_after_a_change_a_skill_is_asked_about_for_that_reason_and_all_else_stays() -> None:
+    asked = decide(replace(COMMAND, agent_facing=True, has_unread_arguments=True), GUARDED)
+    changed = after_change(asked)
+    assert asked.reasons == (
+        "The arguments are too many to look for paths in all of them.",
+        "Policy asks a person before a skill's first run.",
+    )
+    assert changed.reasons == (
+        asked.reasons[0],
+        "Policy asks a person again, because the skill changed since it was approved.",
+    )
+    assert replace(changed, reasons=asked.reasons) == asked

@@ -172,3 +172,50 @@ def test_to_trust_one_skill_no_more_says_nothing_about_another(approvals: Standi
     other = approvals.trust(skill="csv", folder="/skills/csv", digest="d2", channel="terminal")
     assert [gone.skill for gone in approvals.remove_trust("pdf")] == ["pdf"]
     assert approvals.trusted() == [other]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "left"),
+    [
+        ({}, []),
+        ({"skill": "pdf"}, [("one", "csv")]),
+        ({"session_id": "one"}, [("two", "pdf")]),
+        ({"skill": "pdf", "session_id": "one"}, [("one", "csv"), ("two", "pdf")]),
+        ({"skill": "PDF"}, [("one", "csv"), ("one", "pdf"), ("two", "pdf")]),
+        ({"session_id": ""}, [("one", "csv"), ("one", "pdf"), ("two", "pdf")]),
+    ],
+)
+def test_session_approvals_are_ended_by_skill_and_by_session_and_trust_stays(
+    approvals: StandingApprovals, chosen: dict[str, str], left: list[tuple[str, str]]
+) -> None:
+    for session, skill in (("two", "pdf"), ("one", "pdf"), ("one", "csv")):
+        approvals.approve_in_session(session, digest="d1", **{**PDF, "skill": skill})
+    approvals.trust(digest="d1", **PDF)
+    before = approvals.in_sessions()
+    assert [(each.session_id, each.skill) for each in before] == [("one", "csv"), ("one", "pdf"), ("two", "pdf")]
+    gone = approvals.end_in_sessions(**chosen)
+    remaining = approvals.in_sessions()
+    assert [(each.session_id, each.skill) for each in remaining] == left
+    assert sorted(map(str, [*gone, *remaining])) == sorted(map(str, before))
+    assert len(approvals.trusted()) == 1
+
+
+def test_a_session_whose_name_is_no_unicode_can_be_ended(approvals: StandingApprovals) -> None:
+    approvals.approve_in_session("s\udcff", digest="d1", **{**PDF, "skill": "p\udcff"})
+    assert len(approvals.end_in_sessions(skill="p\udcff", session_id="s\udcff")) == 1
+    assert approvals.in_sessions() == []
+
+
+def test_looking_for_session_approvals_makes_no_world(approvals: StandingApprovals, store: StateStore) -> None:
+    assert (approvals.in_sessions(), approvals.end_in_sessions()) == ([], [])
+    assert not store.folder.exists()
+
+
+def test_an_approval_for_a_session_holds_thirty_days_and_not_a_moment_longer(
+    approvals: StandingApprovals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = approvals.approve_in_session("one", digest="d1", **PDF)
+    for age, holds in ((30 * 86_400 - 1, True), (30 * 86_400, False)):
+        monkeypatch.setattr("skillkit.core.decide.trust.time.time", lambda age=age: given.approved_at + age)
+        assert (approvals.covering("one", "pdf", "d1") is not None) is holds
+        assert bool(approvals.in_sessions()) is holds

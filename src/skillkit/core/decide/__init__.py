@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from skillkit.core.decide.approval import approval_request, joint_request
-from skillkit.core.decide.rules import Ruling, Verdict, decide, decided
+from skillkit.core.decide.rules import Ruling, Verdict, after_change, decide, decided
 from skillkit.core.decide.trust import StandingApprovals
 
-__all__ = ["Ruling", "StandingApprovals", "Verdict", "approval_request", "decide", "decided", "joint_request"]
+__all__ = [
+    "Ruling",
+    "StandingApprovals",
+    "Verdict",
+    "after_change",
+    "approval_request",
+    "decide",
+    "decided",
+    "joint_request",
+]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Any
 
-from skillkit.core.questions import OPTIONS, OptionRequest, Prompt
+from skillkit.core.questions import OPTIONS, SINGLE_USE, OptionRequest, Prompt
 from skillkit.core.runs import PreparedRun, ScriptCommand
 
 __all__ = ["approval_request", "joint_request"]
 
 
-def approval_request(command: ScriptCommand, prompt: Prompt) -> OptionRequest:
+def approval_request(command: ScriptCommand, prompt: Prompt, *, is_coverable: bool = False) -> OptionRequest:
     """Deterministic: the same call gives the same id, and an answer is valid for that id only."""
     return OptionRequest(
         id=request_id(command),
         title=title_of(command),
         message=" ".join(prompt.reasons),
         options=OPTIONS,
-        context=prompt.to_context(),
+        context=context_of(prompt, is_coverable=is_coverable),
         session_id=command.session_id,
     )
 
@@ -33,9 +34,15 @@ def joint_request(runs: Sequence[PreparedRun], prompt: Prompt) -> OptionRequest:
         title=f"Run {len(runs)} scripts of the skill {command.skill_name}?",
         message=" ".join(prompt.reasons),
         options=OPTIONS,
-        context=prompt.to_context(),
+        context=context_of(prompt, is_coverable=all(run.is_coverable for run in runs)),
         session_id=command.session_id,
     )
+
+
+def context_of(prompt: Prompt, *, is_coverable: bool) -> dict[str, Any]:
+    """What is asked about every time gets a yes for one run only, whichever yes that is."""
+    single_use = ["yes_once"] if is_coverable else ["yes_once", "yes_in_session"]
+    return {**prompt.to_context(), SINGLE_USE: single_use}
 
 
 def title_of(command: ScriptCommand) -> str:

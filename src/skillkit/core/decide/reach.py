@@ -10,7 +10,6 @@ from skillkit.core.policy import ScriptPolicy
 __all__ = ["wall_sentences"]
 
 NAMED = 64  # paths in one sentence; as many as arguments can grant
-UNLIMITED = ("seatbelt", "job")  # tiers that keep no limits
 NO_WALLS = "No walls: it runs with your own rights."
 
 
@@ -22,7 +21,7 @@ def wall_sentences(
     workspace: Path | None,
     granted: Sequence[str],
     timeout: float | None = None,
-    is_root: bool = False,
+    is_root: bool,
 ) -> tuple[str, ...]:
     """For the walls called `tier`; `timeout` is the call's own, where it has one."""
     seconds = policy.timeout_seconds if timeout is None else timeout
@@ -77,7 +76,7 @@ def _neighbours(tier: str) -> Iterator[str]:
 
 
 def _limits(policy: ScriptPolicy, tier: str, *, is_root: bool) -> str:
-    if tier in UNLIMITED:
+    if tier == "seatbelt":
         return "It can start programs. Their number, their memory and their files are not limited."
     limits = policy.limits
     number = "any number" if is_root else f"up to {limits.processes}"

@@ -265,13 +265,13 @@ def write_answer(connection: sqlite3.Connection, seq: int, answer: OptionAnswer)
     )
 
 
-def take(connection: sqlite3.Connection, row: Row) -> OptionAnswer | None:
-    """The answer, unless it was for one asker alone and another took it."""
+def take(connection: sqlite3.Connection, row: Row, single_use: Sequence[str] = ()) -> OptionAnswer | None:
+    """The answer, unless it was for one asker alone, or is for one to this asker, and another took it."""
     taken = connection.execute(
         "update requests set is_taken = 1, context = '{}' where seq = ? and state = ? and is_taken = 0",
         (row.seq, ANSWERED),
     )
-    is_shared = row.answer is not None and row.answer.option_id not in row.single_use
+    is_shared = row.answer is not None and row.answer.option_id not in (*row.single_use, *single_use)
     return row.answer if is_shared or taken.rowcount == 1 else None
 
 

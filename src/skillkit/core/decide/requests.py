@@ -24,6 +24,7 @@ from skillkit.core.decide.question_checks import (
     written_context,
 )
 from skillkit.core.decide.request_rows import Question, Row
+from skillkit.core.decide.trust import Approval, StandingApprovals
 from skillkit.core.decide.watching import Waiter, Watcher
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
@@ -153,6 +154,14 @@ class World:
             past = rows.past_rows(connection, limit)
         return [PastRequest(row.request, row.state, row.answer) for row in past]
 
+    def session_approvals(self) -> list[Approval]:
+        """What a person approved for a session and still holds."""
+        return StandingApprovals(self._store).in_sessions()
+
+    def end_session_approvals(self, *, skill: str | None = None, session_id: str | None = None) -> list[Approval]:
+        """What does not hold any more: of one skill or all of them, in one session or in every one."""
+        return StandingApprovals(self._store).end_in_sessions(skill=skill, session_id=session_id)
+
     def close(self) -> None:
         """Lets go of the file; the next use opens it again."""
         self._store.close()
@@ -188,7 +197,7 @@ class World:
             now = moment_now()
             row = rows.row_at(connection, ticket.seq)
             if row is not None and row.answer is not None:
-                answer = rows.take(connection, row)
+                answer = rows.take(connection, row, ticket.question.single_use)
                 ends = now.steady + ticket.question.lifetime
             else:
                 answer = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from skillkit.core.decide.script_patterns import is_script_pattern, names_script
@@ -18,11 +18,13 @@ from skillkit.core.paths import is_inside, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.runs import Decision, ScriptCommand
 
-__all__ = ["APPROVALS", "RULES", "Ruling", "Verdict", "decide", "decided"]
+__all__ = ["APPROVALS", "RULES", "Ruling", "Verdict", "after_change", "decide", "decided"]
 
 APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
 """Earlier words of a person that may answer for them, and the reason that each gives."""
 
+FIRST_RUN = "Policy asks a person before a skill's first run."
+CHANGED = "Policy asks a person again, because the skill changed since it was approved."
 SHOWN_PATHS = 5
 SHOWN_CHARACTERS = 200
 
@@ -71,6 +73,11 @@ def decided(ruling: Ruling, approved_by: str | None) -> Ruling:
     if not ruling.is_coverable or ruling.decision is not Decision.ASK or approved_by not in APPROVALS:
         return ruling
     return Ruling(Decision.ALLOW, (APPROVALS[approved_by],))
+
+
+def after_change(ruling: Ruling) -> Ruling:
+    """The same, for a skill that was approved before with other content: it is not its first run."""
+    return replace(ruling, reasons=tuple(CHANGED if reason == FIRST_RUN else reason for reason in ruling.reasons))
 
 
 def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
@@ -147,7 +154,7 @@ def shown(paths: Sequence[str]) -> str:
 def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     """What only a skill's own text asks for needs a person's word even where policy asks for nobody's."""
     if policy.approval == "first_run":
-        yield Verdict(Decision.ASK, "Policy asks a person before a skill's first run.", coverable=True)
+        yield Verdict(Decision.ASK, FIRST_RUN, coverable=True)
     elif policy.approval == "always":
         yield Verdict(Decision.ASK, "Policy asks a person before every run.")
     elif command.from_instructions and not gives_all_rights(policy):

@@ -71,16 +71,25 @@ class StandingApprovals:
         statement = f"{_COLUMNS} where kind = 'trust' order by skill, folder"
         return [approval_from(values) for values in self._rows(statement)]
 
+    def in_sessions(self) -> list[Approval]:
+        """What still holds for a session; by session, name, then folder."""
+        statement = f"{_COLUMNS} where kind = 'session' order by session, skill, folder"
+        found = [approval_from(values) for values in self._rows(statement)]
+        return [each for each in found if holds(each, each.session_id or NO_SESSION)]
+
+    def end_in_sessions(self, *, skill: str | None = None, session_id: str | None = None) -> list[Approval]:
+        """What does not hold any more; without a skill all of them, without a session in every one."""
+        name, session = (None if each is None else kept_text(each) for each in (skill, session_id))
+        found = self.in_sessions()
+        gone = [each for each in found if name in (None, each.skill) and session in (None, each.session_id)]
+        self._remove(gone)
+        return gone
+
     def remove_trust(self, skill: str, *, folder: str | Path | None = None) -> list[Approval]:
         """What is not trusted any more; without a folder, wherever the skill was."""
         place = None if folder is None else kept_text(real_path(folder))
         gone = [each for each in self.trusted() if each.skill == kept_text(skill) and place in (None, each.folder)]
-        with self._transaction() as connection:
-            for approval in gone:
-                connection.execute(
-                    "delete from approvals where kind = 'trust' and skill = ? and folder = ? and digest = ?",
-                    (approval.skill, approval.folder, approval.digest),
-                )
+        self._remove(gone)
         return gone
 
     def last_approved_digest(self, skill: str, folder: str | Path) -> str | None:
@@ -93,6 +102,16 @@ class StandingApprovals:
     def digests(self) -> frozenset[str]:
         """Everything some approval is about; their copies are kept."""
         return frozenset(digest for (digest,) in self._rows("select digest from approvals"))
+
+    def _remove(self, gone: list[Approval]) -> None:
+        """Only as they were when they were found; who approved other content meanwhile meant that."""
+        if not gone:
+            return
+        with self._transaction() as connection:
+            connection.executemany(
+                "delete from approvals where kind = ? and session = ? and skill = ? and folder = ? and digest = ?",
+                [(each.kind, each.session_id or NO_SESSION, each.skill, each.folder, each.digest) for each in gone],
+            )
 
     def _rows(self, statement: str, *values: str) -> list[Any]:
         """Looking makes no file."""

@@ -37,6 +37,18 @@ class Waiter:
     def is_cancelled(self) -> bool:
         return self.cancel is not None and self.cancel.is_set()
 
+    def wake(self, problem: Exception | None = None) -> None:
+        self.problem = self.problem or problem
+        self.woken.set()
+
+    def wake_if_done(self) -> None:
+        """A caller's `cancel` may fail; that must not end the looking for all the others."""
+        try:
+            if self.is_done:
+                self.wake()
+        except Exception as problem:  # noqa: BLE001 - raised again where the asker sleeps
+            self.wake(problem)
+
 
 class Watcher:
     """One thread that looks at the file for all askers of a process, while there are any.
@@ -97,14 +109,13 @@ class Watcher:
 
     def _look(self, waiters: tuple[Waiter, ...], *, is_stale: bool) -> None:
         for waiter in waiters:
-            if waiter.is_done:
-                waiter.woken.set()
+            waiter.wake_if_done()
         with self._store.connection() as connection:
             if self._has_changed(connection) or is_stale:
                 over = no_longer_pending(connection, [waiter.ticket.seq for waiter in waiters])
                 for waiter in waiters:
                     if waiter.ticket.seq in over:
-                        waiter.woken.set()
+                        waiter.wake()
             if steady_seconds() - self._renewed >= RENEW_SECONDS:
                 connection.execute("begin immediate")
                 renew(connection, [waiter.ticket for waiter in waiters], moment_now())
@@ -125,6 +136,6 @@ class Watcher:
             if steady_seconds() - self._reached < LEASE_SECONDS:
                 self._lock.wait(LOOK_SECONDS)
                 return
+            self._waiters.difference_update(waiters)
         for waiter in waiters:
-            waiter.problem = error
-            waiter.woken.set()
+            waiter.wake(error)
