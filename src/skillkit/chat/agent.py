@@ -152,10 +152,10 @@ class Reader:
                 return CHECKS[key](key, value)
             if key in POLICY_KEYS:
                 return checked(key.replace(POLICY_TABLE, "policy", 1), value, self._place)
-            raise ConfigurationError(f"{shortened(key, 80)!r} is no setting of an agent. {nearest(key)}")
+            self.blame(path, f"{shortened(key, 80)!r} is no setting of an agent. {nearest(key)}")
         except ConfigurationError as error:
             self.blame(path, str(error).replace("'policy.", f"'{POLICY_TABLE}."))
-            return None
+        return None
 
     def blame(self, path: KeyPath, problem: str) -> None:
         """At the key's own line, else at that of the table it is in."""

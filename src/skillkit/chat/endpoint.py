@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillkit.chat.failures import model_error
-from skillkit.core.exceptions import ModelUnavailableError
+from skillkit.chat.failures import broken_off, model_error
 
 __all__ = ["DEFAULT_ADDRESS", "ChatMessage", "Endpoint", "ToolCall"]
 
@@ -87,21 +86,19 @@ class Endpoint:
     def stream(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()) -> Iterator[str | ToolCall]:
         """ModelUnavailableError says in one sentence what is wrong and what to do; what came before it counts."""
         pieces = _Pieces()
-        has_ended = False
+        has_begun = has_ended = False
         try:
             with self._opened(messages, tools) as chunks:
                 for chunk in chunks:
                     for said, ended in read(chunk, pieces):
                         has_ended = has_ended or ended
                         if said:
+                            has_begun = True
                             yield said
         except Exception as error:  # the library's errors, and those of what is below it
-            raise model_error(error, self) from error
+            raise model_error(error, self, has_begun=has_begun) from error
         if not has_ended:
-            raise ModelUnavailableError(
-                f"The answer from {self.base_url} broke off before its end. What came so far is kept; "
-                "say 'go on', or ask again with /retry."
-            )
+            raise broken_off("it ended too early", self)
         yield from pieces.calls()
 
     def _opened(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401

@@ -8,7 +8,7 @@ from skillkit.core.exceptions import ModelUnavailableError
 from skillkit.core.record.redaction import MASK, redacted_text
 from skillkit.present.terminal import cut, visible
 
-__all__ = ["Asked", "model_error"]
+__all__ = ["Asked", "broken_off", "model_error"]
 
 SAID_COLUMNS = 200
 TOOL_STATUSES = (400, 404, 405, 422, 500, 501)
@@ -34,18 +34,21 @@ class Asked(Protocol):
     def secret(self) -> str: ...
 
 
-def model_error(error: Exception, endpoint: Asked) -> ModelUnavailableError:
+def model_error(error: Exception, endpoint: Asked, *, has_begun: bool) -> ModelUnavailableError:
     """Never with the key in it, nor with anything that a terminal would obey."""
     import openai
 
     where = endpoint.base_url
+    if isinstance(error, ValueError):
+        return broken_off("a piece of it cannot be read", endpoint)
+    if has_begun:
+        return broken_off(said_by(error.__cause__ or error, endpoint), endpoint)
     if isinstance(error, openai.APITimeoutError):
         return ModelUnavailableError(f"{where} gives no answer. It may be busy: wait a little, then /retry.")
     if isinstance(error, openai.APIConnectionError):
         why = said_by(error.__cause__ or error, endpoint)
         return ModelUnavailableError(
-            f"{where} cannot be reached, or the connection broke ({why}). "
-            "Check the address (--base-url) and that it runs, then /retry."
+            f"{where} cannot be reached ({why}). Check the address (--base-url) and that it runs, then /retry."
         )
     if isinstance(error, openai.APIStatusError):
         return status_error(error.status_code, said_by(error, endpoint), endpoint)
@@ -54,8 +57,14 @@ def model_error(error: Exception, endpoint: Asked) -> ModelUnavailableError:
     if isinstance(error, openai.OpenAIError):
         return ModelUnavailableError(f"{where} cannot be asked: {said_by(error, endpoint)}. Check the chat's options.")
     return ModelUnavailableError(
-        f"{where} sent something that is no answer ({type(error).__name__}: {said_by(error, endpoint)}). "
+        f"{where} does not answer as it should ({type(error).__name__}: {said_by(error, endpoint)}). "
         "Check that it speaks the OpenAI protocol; /retry asks again."
+    )
+
+
+def broken_off(why: str, endpoint: Asked) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"The answer from {endpoint.base_url} broke off: {why}. What came so far is kept; /retry asks again."
     )
 
 

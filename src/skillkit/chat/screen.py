@@ -32,6 +32,7 @@ class Screen:
         self._is_lively = is_terminal
         self._safe = SafeText()
         self._is_at_start = True
+        self._is_broken = False  # a line that goes on below what came between
         self._is_waiting = False
         self._held: list[str] = []
 
@@ -81,7 +82,13 @@ class Screen:
 
     def moved_to_new_line(self) -> None:
         """Somebody else wrote on the same terminal."""
-        self._is_at_start = True
+        self._is_at_start = self._is_broken = True
+
+    def leave_gap(self) -> None:
+        """Between an answer and the next question, where a person reads them one below the other."""
+        if self._is_lively:
+            self._out.write("\n")
+            self._out.flush()
 
     def say(self, text: str, *, style: str = DIM) -> None:
         """A remark of the chat's own."""
@@ -105,9 +112,11 @@ class Screen:
         self._remarks.write(f"{self._styled(visible(line), style) if line else ''}\n")
 
     def _write(self, text: str) -> None:
+        text = text.lstrip(" ") if self._is_broken else text
         if text:
             self._out.write(text)
             self._is_at_start = text.endswith("\n")
+            self._is_broken = False
 
     def _styled(self, text: str, style: str) -> str:
         return f"{style}{text}{PLAIN}" if self.has_color else text

@@ -83,11 +83,10 @@ class Chat:
         if first:
             self.ask(first)
         while True:
+            self._screen.leave_gap()
             try:
                 line = lines.read().strip()
-            except KeyboardInterrupt:
-                self._screen.moved_to_new_line()
-                self._screen.say("")
+            except KeyboardInterrupt:  # the line is gone, the chat is not
                 continue
             except EOFError:
                 if lines.is_terminal:

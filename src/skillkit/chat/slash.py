@@ -54,7 +54,7 @@ def show_skills(chat: Controlled, _: str) -> None:
     for skill in chat.skills:
         rows.append((skill.name, " ".join(skill.description.split())))
         scripts = chat.manager.load_skill(skill.qualified_name).scripts
-        rows += [(f"  {script.path.as_posix()}", script.description) for script in scripts]
+        rows += [(f"- {script.path.as_posix()}", script.description) for script in scripts]
     note = "" if chat.may_run else "\nTheir scripts may not run in this chat: start it with --allow-scripts."
     chat.say("\n".join(columns(rows, chat.width())) + note)
 

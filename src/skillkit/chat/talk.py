@@ -10,7 +10,7 @@ from skillkit.chat.endpoint import ChatMessage, Endpoint, ToolCall
 from skillkit.chat.events import Event, Note, ToolOutcome
 from skillkit.core.exceptions import ModelUnavailableError
 from skillkit.integrations.functions import SkillFunctions
-from skillkit.integrations.inline import Budget, InlineProcessor, Shown
+from skillkit.integrations.inline import Budget, InlineProcessor, Shown, Text
 from skillkit.integrations.inline.loop import Answer, Spending, Stop, returned
 from skillkit.integrations.tool_schemas import TOOLS
 from skillkit.present.tool_result import ScriptToolResult
@@ -19,6 +19,7 @@ __all__ = ["Talk"]
 
 RUNNING_TOOL = "skills_run_script"
 NO_TOOLS = "This model cannot call tools; skills' commands are read from its text instead."
+GO_ON = "Go on."
 NOT_RUN = "It was not run: {reason}."
 
 
@@ -47,6 +48,8 @@ class Talk:
         self._calls_tools = tools in (True, "auto")
         self._may_fall_back = tools == "auto"
         self._unanswered = ""
+        self._is_broken = False
+        self._has_acted = False
 
     @property
     def is_unanswered(self) -> bool:
@@ -67,14 +70,27 @@ class Talk:
                 self._unanswered = ""
 
     def retry(self) -> Stop | None:
-        """The question without an answer again, else the conversation from where it stands; None if it is over."""
+        """What was not answered to its end, again; None if the conversation is not open."""
         if self._unanswered:
             return self.ask(self._unanswered)
-        is_open = bool(self.messages) and self.messages[-1]["role"] != "assistant"
-        return self._rounds() if is_open else None
+        if not self._is_broken:
+            return None
+        if self.messages[-1]["role"] != "assistant":
+            return self._rounds()
+        if self._has_acted:  # what was done must not be done twice
+            return self.ask(GO_ON)
+        self.messages.pop()
+        return self.ask(str(self.messages.pop()["content"]))
 
     def _rounds(self) -> Stop:
+        self._is_broken = True
+        stopped = self._bounded_rounds()
+        self._is_broken = stopped != "answered"
+        return stopped
+
+    def _bounded_rounds(self) -> Stop:
         spending = Spending(self._budget)
+        self._has_acted = False
         for number in range(1, self._budget.rounds + 1):
             answer, calls = self._one_answer(spending)
             self._answer_calls(calls, spending, is_last=number == self._budget.rounds)
@@ -85,6 +101,7 @@ class Talk:
                 return spending.used_up
             if not (answer.captured or calls):
                 return "answered"
+            self._has_acted = True
         return "rounds"
 
     def _one_answer(self, spending: Spending) -> tuple[Answer, list[ToolCall]]:
@@ -107,6 +124,7 @@ class Talk:
                 if spending.used_up:
                     break
                 for shown in spending.counted(self._processor, chunk):
+                    self._has_acted = self._has_acted or not isinstance(shown, Text)
                     keep(shown)
                 clock = time.monotonic()
             is_whole = True
