@@ -38,28 +38,21 @@ def model_error(error: Exception, endpoint: Asked, *, has_begun: bool) -> ModelU
     """Never with the key in it, nor with anything that a terminal would obey."""
     import openai
 
-    where = endpoint.base_url
     if isinstance(error, ValueError):
         return broken_off("a piece of it cannot be read", endpoint)
     if has_begun:
         return broken_off(said_by(error.__cause__ or error, endpoint), endpoint)
-    if isinstance(error, openai.APITimeoutError):
-        return ModelUnavailableError(f"{where} gives no answer. It may be busy: wait a little, then /retry.")
-    if isinstance(error, openai.APIConnectionError):
-        why = said_by(error.__cause__ or error, endpoint)
-        return ModelUnavailableError(
-            f"{where} cannot be reached ({why}). Check the address (--base-url) and that it runs, then /retry."
-        )
     if isinstance(error, openai.APIStatusError):
         return status_error(error.status_code, said_by(error, endpoint), endpoint)
-    if isinstance(error, openai.APIError):
-        return ModelUnavailableError(f"{where} broke off with an error: {said_by(error, endpoint)}. Try /retry.")
-    if isinstance(error, openai.OpenAIError):
-        return ModelUnavailableError(f"{where} cannot be asked: {said_by(error, endpoint)}. Check the chat's options.")
-    return ModelUnavailableError(
-        f"{where} does not answer as it should ({type(error).__name__}: {said_by(error, endpoint)}). "
-        "Check that it speaks the OpenAI protocol; /retry asks again."
-    )
+    if isinstance(error, openai.APITimeoutError):
+        told = "gives no answer. It may be busy: wait a little, then /retry"
+    elif isinstance(error, openai.APIConnectionError):
+        why = said_by(error.__cause__ or error, endpoint)
+        told = f"cannot be reached ({why}). Check the address (--base-url) and that it runs, then /retry"
+    else:
+        why = f"{type(error).__name__}: {said_by(error, endpoint)}"
+        told = f"does not answer as it should ({why}). Check that it speaks OpenAI's protocol; /retry asks again"
+    return ModelUnavailableError(f"{endpoint.base_url} {told}.")
 
 
 def broken_off(why: str, endpoint: Asked) -> ModelUnavailableError:

@@ -12,6 +12,7 @@ from skillkit.chat.events import Event, Note
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.record.redaction import MASK, redacted_text
 from skillkit.integrations.inline import Text
+from skillkit.present.terminal import visible
 
 __all__ = ["Entry", "Transcript"]
 
@@ -92,7 +93,7 @@ class Transcript:
     def as_markdown(self) -> str:
         parts, speaker = [], ""
         for entry in self.entries:
-            text = self._masked(entry.text).strip()
+            text = visible(self._masked(entry.text)).strip()
             if entry.kind in HEADINGS:
                 if entry.kind != speaker:
                     parts.append(f"## {HEADINGS[entry.kind]}")
