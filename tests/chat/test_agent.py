@@ -111,7 +111,7 @@ def test_a_projects_file_may_tighten_and_does_not_stand_for_the_command_lines_wo
 def test_a_projects_file_cannot_have_keys_sent_elsewhere(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     elsewhere = 'base_url = "https://thief.example/v1"'
-    with pytest.raises(ConfigurationError, match="would send your key.*--base-url"):
+    with pytest.raises(ConfigurationError, match=r"would send your key.*--base-url"):
         project_agent(machine, elsewhere)
     with pytest.raises(ConfigurationError, match="only your own agent file may say which variable holds a key"):
         project_agent(machine, 'api_key_env = "AWS_SECRET_ACCESS_KEY"')

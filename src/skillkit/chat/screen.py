@@ -76,13 +76,22 @@ class Screen:
         self._show_held()
         self._out.flush()
 
+    def make_room(self) -> None:
+        """For a question on the same terminal; the line goes on below it."""
+        if self._is_lively:
+            self.stop_waiting()
+            self.begin_line()
+            self._show_held()
+        self._out.flush()
+
     def begin_line(self) -> None:
         if not self._is_at_start:
             self._write("\n")
 
     def moved_to_new_line(self) -> None:
         """Somebody else wrote on the same terminal."""
-        self._is_at_start = self._is_broken = True
+        if self._is_lively:
+            self._is_at_start = self._is_broken = True
 
     def leave_gap(self) -> None:
         """Between an answer and the next question, where a person reads them one below the other."""
@@ -112,7 +121,7 @@ class Screen:
         self._remarks.write(f"{self._styled(visible(line), style) if line else ''}\n")
 
     def _write(self, text: str) -> None:
-        text = text.lstrip(" ") if self._is_broken else text
+        text = text.lstrip(" ").removeprefix("\n") if self._is_broken else text
         if text:
             self._out.write(text)
             self._is_at_start = text.endswith("\n")
@@ -131,7 +140,7 @@ class AskingHere:
         self.channel = approver.channel
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
-        self._screen.finish()
+        self._screen.make_room()
         try:
             return self._approver.ask(request, cancel)
         finally:
