@@ -13,7 +13,7 @@ from model_servers import Failed, Said
 from running import kinds
 
 from skillkit import ModelUnavailableError, ScriptPolicy
-from skillkit.chat.events import Note
+from skillkit.chat.events import Note, ToolOutcome
 from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 from skillkit.integrations.inline import Budget
 from skillkit.testing import ScriptedApprover
@@ -60,6 +60,17 @@ def test_arguments_that_do_not_fit_are_told_to_the_model(tmp_path: Path) -> None
     assert story.statuses == ["invalid_arguments"]
 
 
+def test_what_loading_a_skill_ran_is_told_line_by_line(tmp_path: Path) -> None:
+    answers = (Said("", (("load_skill", {"skill_name": "demo"}),)), Said("Loaded."))
+    asking = ScriptedApprover("no")
+    with talk_with(tmp_path, *answers, tools=True, approver=asking, policy=ScriptPolicy(allow_scripts=True)) as story:
+        skill = tmp_path / "skills" / "demo" / "SKILL.md"
+        skill.write_text(skill.read_text() + '\nRun `bash scripts/speak.sh "a <b>"` first.\n')
+        story.talk.ask("load it")
+    lines = [event.line for event in story.events if isinstance(event, ToolOutcome)]
+    assert lines == ["[script scripts/speak.sh 'a <b>': not approved]", "[load_skill demo: done]"]
+
+
 @pytest.mark.parametrize("message", ["model does not support tools", "unknown parameter: functions"])
 def test_an_endpoint_that_wants_no_tools_is_asked_without_them(tmp_path: Path, message: str) -> None:
     with talk_with(tmp_path, Failed(400, message), Said("Hello."), tools="auto") as story:
@@ -81,7 +92,10 @@ def test_other_errors_are_no_reason_to_do_without_tools(tmp_path: Path, tools: b
 
 
 def test_declined_runs_nothing_and_the_model_is_told(tmp_path: Path) -> None:
-    declining = {"approver": ScriptedApprover("no", "no"), "policy": ScriptPolicy(allow_scripts=True, sandbox="off")}
+    declining: dict[str, Any] = {
+        "approver": ScriptedApprover("no", "no"),
+        "policy": ScriptPolicy(allow_scripts=True, sandbox="off"),
+    }
     answers = (Said("%{scripts/speak.sh a}", (lookup("a", "scripts/speak.sh"),)), Said("As you like."))
     with talk_with(tmp_path, *answers, tools=True, **declining) as story:
         assert story.talk.ask("speak") == "answered"
@@ -198,7 +212,10 @@ class Interrupting:
 
 
 def test_after_an_interruption_every_call_has_its_answer_and_the_conversation_goes_on(tmp_path: Path) -> None:
-    asking = {"approver": Interrupting(), "policy": ScriptPolicy(allow_scripts=True, sandbox="off", approval="always")}
+    asking: dict[str, Any] = {
+        "approver": Interrupting(),
+        "policy": ScriptPolicy(allow_scripts=True, sandbox="off", approval="always"),
+    }
     with talk_with(tmp_path, Said("", (lookup(), lookup(), lookup())), Said("Fine."), tools=True, **asking) as story:
         with pytest.raises(KeyboardInterrupt):
             story.talk.ask("go")

@@ -22,6 +22,7 @@ SAID = {
     "approval_unavailable": "not run, nobody could approve it",
     "not_found": "not found",
     "invalid_arguments": "not run, its arguments do not fit",
+    "needs_arguments": "not run, it needs arguments",
     "refused": "not run",
 }
 

@@ -52,7 +52,7 @@ def model_error(error: Exception, endpoint: Asked, *, has_begun: bool) -> ModelU
     else:
         why = f"{type(error).__name__}: {said_by(error, endpoint)}"
         told = f"does not answer as it should ({why}). Check that it speaks OpenAI's protocol; /retry asks again"
-    return ModelUnavailableError(f"{endpoint.base_url} {told}.")
+    return ModelUnavailableError(f"{endpoint.base_url} {told}.", is_about_tools=names_tools(told))
 
 
 def broken_off(why: str, endpoint: Asked) -> ModelUnavailableError:
@@ -66,8 +66,12 @@ def status_error(status: int, said: str, endpoint: Asked) -> ModelUnavailableErr
     told = remedy.format(key_name=endpoint.key_name, model=endpoint.model)
     return ModelUnavailableError(
         f"{endpoint.base_url} answered {status}: {said.rstrip('.')}. {told}",
-        is_about_tools=status in TOOL_STATUSES and any(word in said.lower() for word in TOOL_WORDS),
+        is_about_tools=status in TOOL_STATUSES and names_tools(said),
     )
+
+
+def names_tools(said: str) -> bool:
+    return any(word in said.lower() for word in TOOL_WORDS)
 
 
 def said_by(error: BaseException, endpoint: Asked) -> str:

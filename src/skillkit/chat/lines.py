@@ -65,7 +65,7 @@ class Lines:
         if self._readline is None or not line.strip():
             return
         self._readline.add_history(line)
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):  # some builds cannot append
             self._readline.append_history_file(1, self._file)
 
     def close(self) -> None:

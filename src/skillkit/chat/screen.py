@@ -58,7 +58,8 @@ class Screen:
 
     def wait(self) -> None:
         """Something that says: it is the model's turn."""
-        if self._is_lively:
+        if self._is_lively and self._is_at_start and not self._is_waiting:
+            self._show_held()
             self._out.write(self._styled(WAITING, DIM))
             self._out.flush()
             self._is_waiting = True

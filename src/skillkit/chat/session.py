@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from skillkit.chat.screen import Screen
 from skillkit.chat.slash import QUIT, run_slash_command
 from skillkit.chat.talk import Talk
 from skillkit.chat.transcript import Transcript
-from skillkit.core.exceptions import ModelUnavailableError, SkillKitError
+from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata
 from skillkit.integrations.inline import Text
@@ -81,7 +82,7 @@ class Chat:
     def converse(self, lines: Lines, first: str = "") -> None:
         """Until the person ends it. Whatever fails, the next line is read."""
         if first:
-            self.ask(first)
+            self._guarded(partial(self.ask, first))
         while True:
             self._screen.leave_gap()
             try:
@@ -94,16 +95,19 @@ class Chat:
                 return
             if line == QUIT:
                 return
-            self._obey(line)
+            self._guarded(partial(self._obey, line))
 
     def _obey(self, line: str) -> None:
+        if line.startswith("//"):
+            self.ask(line[1:])
+        elif line.startswith("/"):
+            run_slash_command(self, line)
+        elif line:
+            self.ask(line)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
         try:
-            if line.startswith("//"):
-                self.ask(line[1:])
-            elif line.startswith("/"):
-                run_slash_command(self, line)
-            elif line:
-                self.ask(line)
+            act()
         except SkillKitError as error:
             self._screen.complain(str(error))
         except KeyboardInterrupt:
@@ -120,7 +124,10 @@ class Chat:
     def answer_once(self, question: str) -> Stop | None:
         """Failures come out as errors."""
         self.transcript.add_question(question)
-        return self._run(lambda talk: talk.ask(question))
+        try:
+            return self._run(lambda talk: talk.ask(question))
+        finally:
+            self.transcript.write()
 
     def say(self, text: str) -> None:
         self._screen.say(text)
@@ -134,7 +141,7 @@ class Chat:
     def _watched(self, act: Callable[[Talk], Stop | None]) -> None:
         try:
             stopped = self._run(act)
-        except ModelUnavailableError as error:
+        except SkillKitError as error:
             self._remark(str(error), self._screen.complain)
         except KeyboardInterrupt:
             self._remark(INTERRUPTED, self._screen.say)
@@ -147,12 +154,10 @@ class Chat:
 
     def _run(self, act: Callable[[Talk], Stop | None]) -> Stop | None:
         assert self._talk is not None  # noqa: S101 - begin() comes first
-        self._screen.wait()
         try:
             stopped = act(self._talk)
         finally:
             self._screen.finish()
-            self.transcript.write()
         if stopped == "answered" and self._talk.is_unanswered:
             self._screen.say(NOTHING_SAID)
         return stopped

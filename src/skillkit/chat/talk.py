@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
+from xml.sax.saxutils import unescape
 
 from skillkit.chat.endpoint import ChatMessage, Endpoint, ToolCall
 from skillkit.chat.events import Event, Note, ToolOutcome
@@ -17,7 +19,10 @@ from skillkit.present.tool_result import ScriptToolResult
 
 __all__ = ["Talk"]
 
-RUNNING_TOOL = "skills_run_script"
+RUNNING_TOOL, LOADING_TOOL = "skills_run_script", "load_skill"
+# Of our own envelope, in which no text can look like an element.
+SCRIPT_OUTPUT = re.compile(r"<script_output ([^<>]*)>")
+ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 NO_TOOLS = "This model cannot call tools; skills' commands are read from its text instead."
 GO_ON = "Go on."
 NOT_RUN = "It was not run: {reason}."
@@ -34,16 +39,18 @@ class Talk:
         *,
         system: Callable[[bool], str],
         show: Callable[[Event], None],
+        wait: Callable[[], None] = lambda: None,
         tools: bool | str = "auto",
         budget: Budget | None = None,
     ) -> None:
-        """`system` gives the system prompt, for a model with tools or without."""
+        """`system` gives the system prompt, for a model with tools or without; `wait` is called before each answer."""
         self.endpoint = endpoint
         self.messages: list[ChatMessage] = []
         self._processor = processor
         self._functions = functions
         self._system = system
         self._show = show
+        self._wait = wait
         self._budget = budget or Budget()
         self._calls_tools = tools in (True, "auto")
         self._may_fall_back = tools == "auto"
@@ -155,6 +162,7 @@ class Talk:
             yield from self._stream()
 
     def _stream(self) -> Iterator[str | ToolCall]:
+        self._wait()
         tools = self._tools() if self._calls_tools else []
         system = self._system(bool(tools))
         head = [{"role": "system", "content": system}] if system else []
@@ -185,7 +193,8 @@ class Talk:
         result = self._functions.call(call.name, call.arguments, call.id)
         if result.result is not None:
             spending.seconds += result.result.execution_time_ms / 1000
-        self._show(outcome_of(call, result))
+        for outcome in outcomes_of(call, result):
+            self._show(outcome)
         return tool_message(call, self._processor.as_data(spending.fitting(result.content)))
 
 
@@ -193,9 +202,15 @@ def tool_message(call: ToolCall, content: str) -> ChatMessage:
     return {"role": "tool", "tool_call_id": call.id, "content": content}
 
 
-def outcome_of(call: ToolCall, result: ScriptToolResult) -> ToolOutcome:
+def outcomes_of(call: ToolCall, result: ScriptToolResult) -> Iterator[ToolOutcome]:
+    """One for the call, and one for each script that loading a skill ran or did not run."""
     name = call.name if call.name in TOOLS else "unknown tool"
+    if call.name == LOADING_TOOL:
+        for script in SCRIPT_OUTPUT.findall(result.content):
+            given = dict(ATTRIBUTE.findall(script))
+            words = f"{unescape(given['source'])} {unescape(given.get('arguments', ''))}".strip()
+            yield ToolOutcome("script", words, given["status"])
     ran = result.result
-    detail = result.content if result.is_error and ran is None else ""
+    detail = result.content if result.is_error and ran is None and call.name != LOADING_TOOL else ""
     seconds = ran.execution_time_ms / 1000 if ran is not None else None
-    return ToolOutcome(name, call.arguments, result.status, detail, seconds)
+    yield ToolOutcome(name, call.arguments, result.status, detail, seconds)

@@ -193,6 +193,7 @@ def assembled(
             SkillFunctions(manager, run_scripts=may_run, skills=names),
             system=lambda has_tools: prompt(has_tools=has_tools),
             show=chat.show,
+            wait=screen.wait,
             tools=agent.tools,
         )
     )
