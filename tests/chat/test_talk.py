@@ -65,10 +65,10 @@ def test_what_loading_a_skill_ran_is_told_line_by_line(tmp_path: Path) -> None:
     asking = ScriptedApprover("no")
     with talk_with(tmp_path, *answers, tools=True, approver=asking, policy=ScriptPolicy(allow_scripts=True)) as story:
         skill = tmp_path / "skills" / "demo" / "SKILL.md"
-        skill.write_text(skill.read_text() + '\nRun `bash scripts/speak.sh "a <b>"` first.\n')
+        skill.write_text(skill.read_text() + '\nRun `bash scripts/speak.sh "a & b"` first.\n')
         story.talk.ask("load it")
     lines = [event.line for event in story.events if isinstance(event, ToolOutcome)]
-    assert lines == ["[script scripts/speak.sh 'a <b>': not approved]", "[load_skill demo: done]"]
+    assert lines == ["[script scripts/speak.sh 'a & b': not approved]", "[load_skill demo: done]"]
 
 
 @pytest.mark.parametrize("message", ["model does not support tools", "unknown parameter: functions"])

@@ -88,7 +88,10 @@ def test_ctrl_c_stops_an_answer_a_script_and_a_line_but_not_the_chat(tmp_path: P
             assert wait_for(lambda: not anybody_runs(f"hang.sh\0{tmp_path.name}"), 10)
             terminal.wait_for_prompt()
             terminal.send("half a li")
+            terminal.wait_for("> half a li")
+            terminal.text = ""
             terminal.send("\x03")
+            terminal.wait_for("> ")
             terminal.type("hello")
             terminal.wait_for("Still here.")
             assert terminal.end() == 0
