@@ -125,9 +125,12 @@ class Chat:
         """Failures come out as errors."""
         self.transcript.add_question(question)
         try:
-            return self._run(lambda talk: talk.ask(question))
+            stopped = self._run(lambda talk: talk.ask(question))
+            if stopped in STOPPED:
+                self._remark(STOPPED[stopped], self._screen.say)
         finally:
             self.transcript.write()
+        return stopped
 
     def say(self, text: str) -> None:
         self._screen.say(text)

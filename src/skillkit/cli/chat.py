@@ -19,6 +19,7 @@ from skillkit.cli.run import current_workspace, ended_by_signals
 from skillkit.core.config import Settings, current_folder, load_settings
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.manager import SkillManager
+from skillkit.core.policy import ScriptPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,15 +199,19 @@ def assembled(
         )
     )
     if asked.once is None and not asked.as_json:
-        screen.say(greeting(endpoint, len(skills), may_run=may_run, asked=asked))
+        screen.say(greeting(endpoint, len(skills), manager.policy, yes=asked.yes))
     return chat, InlineProcessor(manager, replace(manager.policy, approval="always"), skills=names)
 
 
-def greeting(endpoint: Endpoint, skills: int, *, may_run: bool, asked: Asked) -> str:
-    scripts = "may run, without asking you (-y)" if asked.yes else "may run, you are asked first"
-    told = scripts if may_run else "may not run (--allow-scripts)"
+def greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool) -> str:
+    if not policy.allow_scripts:
+        scripts = "may not run (--allow-scripts)"
+    elif yes or policy.approval == "never":
+        scripts = f"may run, without asking you ({'-y' if yes else 'policy'})"
+    else:
+        scripts = "may run, you are asked first"
     return (
-        f"{endpoint.model} at {endpoint.base_url}, {skills} skill{'' if skills == 1 else 's'}; scripts {told}.\n"
+        f"{endpoint.model} at {endpoint.base_url}, {skills} skill{'' if skills == 1 else 's'}; scripts {scripts}.\n"
         "/help lists commands. Ctrl-D ends the chat."
     )
 
