@@ -52,10 +52,11 @@ def test_a_line_goes_on_below_a_question(terminal: Terminal) -> None:
 def test_waiting_is_shown_and_taken_away(terminal: Terminal) -> None:
     screen = Screen(terminal)
     screen.wait()
+    screen.show(Text("I look."))
+    screen.wait()
     screen.show(Text("Hello."))
-    screen.wait()  # in the middle of a line there is no room for it
     screen.finish()
-    assert terminal.getvalue() == "…\r\x1b[KHello.\n"
+    assert terminal.getvalue() == "…\r\x1b[KI look.\n…\r\x1b[KHello.\n"
 
 
 def test_in_a_pipe_remarks_go_elsewhere_and_nothing_moves() -> None:

@@ -66,7 +66,7 @@ def test_a_tool_is_declined_then_approved_for_the_session_and_taken_back(tmp_pat
         terminal.send("\x1b")
         terminal.wait_for("Four.")
         assert terminal.end() == 0
-    assert '[skills_run_script demo scripts/speak.sh ["chat"]: not approved' in without_controls(terminal.text)
+    assert "[skills_run_script demo scripts/speak.sh chat: not approved" in without_controls(terminal.text)
     assert said(tmp_path) == ["chat", "chat"]
     assert kinds(tmp_path) == ["refused", *["started", "finished"] * 2, "refused"]
 

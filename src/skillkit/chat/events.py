@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 
 from skillkit.integrations.inline import Shown
@@ -49,14 +50,20 @@ class ToolOutcome:
         given = parsed_arguments(self.arguments)
         if given is None:
             return self.arguments
-        words = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in given.values()]
-        return " ".join(words)
+        return " ".join(told(value) for value in given.values() if value not in (None, []))
 
     def _reason(self) -> str:
         """A refusal is told to the model as a structure; a person reads its message."""
         structure = parsed_arguments(self.detail)
         message = (structure or {}).get("message")
         return message if isinstance(message, str) else self.detail
+
+
+def told(value: object) -> str:
+    """Words as words, anything else as JSON."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return shlex.join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

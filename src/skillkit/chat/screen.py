@@ -57,9 +57,9 @@ class Screen:
         self._write(text)
 
     def wait(self) -> None:
-        """Something that says: it is the model's turn."""
-        if self._is_lively and self._is_at_start and not self._is_waiting:
-            self._show_held()
+        """It is the model's turn: each of its answers begins a line."""
+        self.finish()
+        if self._is_lively:
             self._out.write(self._styled(WAITING, DIM))
             self._out.flush()
             self._is_waiting = True

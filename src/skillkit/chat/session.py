@@ -77,7 +77,7 @@ class Chat:
             for entry in self.transcript.entries
             if entry.kind == "command"
         ]
-        return {"answer": "".join(said).strip(), "commands": done}
+        return {"answer": "\n".join(said).strip(), "commands": done}
 
     def converse(self, lines: Lines, first: str = "") -> None:
         """Until the person ends it. Whatever fails, the next line is read."""
