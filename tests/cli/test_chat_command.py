@@ -129,3 +129,14 @@ def test_wrong_usage_is_said(words: list[str], told: str) -> None:
 def test_without_a_key_nothing_is_asked_of_a_stranger() -> None:
     ended = CliRunner().invoke(chat_command, ["--model", "m", "--once", "hi"], env={"OPENAI_API_KEY": ""})
     assert str(ended.exception) == "There is no key for https://api.openai.com/v1. Put it into $OPENAI_API_KEY."
+
+
+def test_a_projects_agent_file_gets_no_key_for_the_server_it_names(tmp_path: Path) -> None:
+    with chat_server(Said("Hello.")) as server:
+        words = chat_words(tmp_path, server, "--once", "hi", "--agent", "project.toml")
+        (tmp_path / "workspace" / "project.toml").write_text(f'base_url = "{server.address}"\n')
+        assert without_terminal(tmp_path, words).returncode == 0
+        address = words.index("--base-url")
+        ended = without_terminal(tmp_path, [*words[:address], *words[address + 2 :]])
+        assert (ended.returncode, ended.stdout) == (0, "Hello.\n")
+        assert server.keys == [f"Bearer {KEY}", "Bearer no-key"]
