@@ -188,6 +188,35 @@ def test_what_was_done_before_an_answer_broke_off_is_not_done_again(tmp_path: Pa
     ]
 
 
+def test_an_answer_of_nothing_but_a_command_is_an_answer(tmp_path: Path) -> None:
+    with talk_with(tmp_path, Said("%{scripts/speak.sh chat}")) as story:
+        assert story.talk.ask("speak") == "answered"
+        assert story.talk.is_unanswered is False
+        assert story.talk.retry() is None
+    assert said(tmp_path) == ["chat"]
+    assert story.roles == ["user", "assistant"]
+
+
+def test_a_command_that_was_interrupted_is_not_run_again_by_itself(tmp_path: Path) -> None:
+    asking: dict[str, Any] = {
+        "approver": Interrupting(),
+        "policy": ScriptPolicy(allow_scripts=True, sandbox="off", approval="always"),
+    }
+    answers = (Said("%{scripts/speak.sh one} %{scripts/speak.sh two}"), Said("Fine."))
+    with talk_with(tmp_path, *answers, **asking) as story:
+        with pytest.raises(KeyboardInterrupt):
+            story.talk.ask("speak twice")
+        assert story.talk.retry() == "answered"
+    assert said(tmp_path) == ["one"]
+    assert [each["content"] for each in story.talk.messages if each["role"] == "user"] == ["speak twice", "Go on."]
+
+
+def test_what_is_no_text_is_sent_spelled_out(tmp_path: Path) -> None:
+    with talk_with(tmp_path, Said("Odd.")) as story:
+        assert story.talk.ask("caf\udce9") == "answered"
+        assert story.server.bodies[0]["messages"][-1]["content"] == "caf\\udce9"
+
+
 def test_a_question_that_nothing_came_of_is_taken_back_and_asked_again(tmp_path: Path) -> None:
     with talk_with(tmp_path, Failed(401, "bad key"), Said("Hello.")) as story:
         with pytest.raises(ModelUnavailableError, match="401"):

@@ -104,7 +104,7 @@ class Endpoint:
     def _opened(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401
         given: dict[str, Any] = {"tools": list(tools)} if tools else {}
         return self._connected().chat.completions.create(
-            model=self.model, messages=list(messages), stream=True, **given
+            model=self.model, messages=[sendable(message) for message in messages], stream=True, **given
         )
 
     def _connected(self) -> Any:  # noqa: ANN401 - the library's client
@@ -121,6 +121,11 @@ class Endpoint:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+def sendable(message: ChatMessage) -> ChatMessage:
+    """What was typed or read may hold bytes that are no text, and those cannot be sent as they are."""
+    return {**message, "content": message["content"].encode("utf-8", "backslashreplace").decode()}
 
 
 def read(chunk: Any, pieces: _Pieces) -> Iterator[tuple[str, bool]]:  # noqa: ANN401 - whatever the endpoint sent

@@ -82,6 +82,7 @@ class Chat:
     def converse(self, lines: Lines, first: str = "") -> None:
         """Until the person ends it. Whatever fails, the next line is read."""
         if first:
+            self._screen.say(first)
             self._guarded(partial(self.ask, first))
         while True:
             self._screen.leave_gap()

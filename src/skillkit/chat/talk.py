@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from html import unescape
 from typing import Any
-from xml.sax.saxutils import unescape
 
 from skillkit.chat.endpoint import ChatMessage, Endpoint, ToolCall
 from skillkit.chat.events import Event, Note, ToolOutcome
@@ -24,7 +24,7 @@ RUNNING_TOOL, LOADING_TOOL = "skills_run_script", "load_skill"
 SCRIPT_OUTPUT = re.compile(r"<script_output ([^<>]*)>")
 ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 NO_TOOLS = "This model cannot call tools; skills' commands are read from its text instead."
-GO_ON = "Go on."
+GO_ON, NO_WORDS = "Go on.", "…"
 NOT_RUN = "It was not run: {reason}."
 
 
@@ -130,9 +130,11 @@ class Talk:
                 spending.add_chunk(chunk, time.monotonic() - clock)
                 if spending.used_up:
                     break
+                acted, self._has_acted = self._has_acted, True  # until it is known that this chunk ran nothing
                 for shown in spending.counted(self._processor, chunk):
-                    self._has_acted = self._has_acted or not isinstance(shown, Text)
+                    acted = acted or not isinstance(shown, Text)
                     keep(shown)
+                self._has_acted = acted
                 clock = time.monotonic()
             is_whole = True
         finally:
@@ -144,6 +146,8 @@ class Talk:
         return answer, calls
 
     def _keep(self, text: str, calls: Sequence[ToolCall]) -> None:
+        """An answer of nothing but commands is one too: else its question would be asked, and they run, again."""
+        text = text or (NO_WORDS if self._has_acted and not calls else "")
         if text or calls:
             told = {"tool_calls": [call.to_openai() for call in calls]} if calls else {}
             self.messages.append({"role": "assistant", "content": text, **told})
