@@ -1,0 +1,35 @@
+"""A session -> what waits for a person's word, and what they said for the whole session and may take back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from skillkit.core.decide.requests import World
+from skillkit.present.terminal import cut
+
+__all__ = ["approvals_text", "end_approvals"]
+
+SHORT_ID = 12
+TITLE_COLUMNS = 100
+
+
+def approvals_text(state_dir: Path, session_id: str | None) -> str:
+    with World(state_dir) as world:
+        pending = world.pending()
+        standing = [each for each in world.session_approvals() if each.session_id == session_id] if session_id else []
+    lines = [
+        f"Waiting: {cut(each.title, TITLE_COLUMNS)}  (skillkit approvals show {each.id[:SHORT_ID]})" for each in pending
+    ]
+    for each in standing:
+        since = datetime.fromtimestamp(each.approved_at, UTC).strftime("%H:%M UTC")
+        lines.append(f"Approved in this session: {each.skill}, since {since}  (/approve end {each.skill})")
+    return "\n".join(lines) or "Nothing waits for your word, and nothing is approved for this session."
+
+
+def end_approvals(state_dir: Path, session_id: str | None, skill: str) -> str:
+    with World(state_dir) as world:
+        gone = world.end_session_approvals(skill=skill or None, session_id=session_id) if session_id else []
+    if not gone:
+        return f"No approval of {skill!r} holds in this session." if skill else "No approval holds in this session."
+    return f"You will be asked again about: {', '.join(sorted({each.skill for each in gone}))}."
