@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants package bench docs clean system
+.PHONY: demo test check mutants package bench soak docs clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -25,6 +25,9 @@ package: $(VENV)/.dev-ready  ## the wheel, proven in an empty environment
 
 bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 	$(BIN)/python -m bench
+
+soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at what is left; SOAK_SECONDS=N
+	$(BIN)/python -m bench.soak
 
 system:
 	@tools/system-packages
