@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants package bench soak docs clean system
+.PHONY: demo test check mutants package bench soak coverage test-versions docs clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -29,6 +29,12 @@ bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at what is left; SOAK_SECONDS=N
 	$(BIN)/python -m bench.soak
 
+coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take; fails under 95 %
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/core tests/properties tests/attacks
+
+test-versions: system  ## the core's tests on every Python that is here
+	tools/test-versions
+
 system:
 	@tools/system-packages
 
@@ -39,4 +45,4 @@ $(VENV)/.dev-ready: pyproject.toml constraints.txt requirements-dev.txt tools/se
 	@tools/setup $(VENV) dev
 
 clean:
-	rm -rf $(VENV) .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
