@@ -66,7 +66,9 @@ def runs(manager: SkillManager) -> bytes:
 
     cancel = threading.Event()
     try:
-        result = manager.execute_skill_script("demo", "run", {"a": [1]}, 5, argv=["b"], cancel=cancel, on_output=on_output)
+        result = manager.execute_skill_script(
+            "demo", "run", {"a": [1]}, 5, argv=["b"], cancel=cancel, on_output=on_output
+        )
     except ScriptNotFoundError as error:
         assert_type(error.available, tuple[str, ...])
     except ApprovalDeclinedError as error:
@@ -74,7 +76,7 @@ def runs(manager: SkillManager) -> bytes:
     except AuditUnavailableError as error:
         assert_type(error.result, object | None)
     except SkillKitError as error:
-        print(error)
+        return str(error).encode()
     else:
         assert_type(result, ScriptExecutionResult)
         assert_type((result.stdout, result.exit_code, result.success, result.timeout), tuple[str, int, bool, bool])
@@ -130,4 +132,4 @@ if __name__ == "__main__":
         reads(held)
         runs(held)
         asyncio.run(awaits(held))
-        print(skillkit.__version__, tools(held))
+        assert_type((skillkit.__version__, tools(held)), tuple[str, str])
