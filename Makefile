@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 
-.PHONY: demo test examples check mutants package bench bench-peers docs clean system
+.PHONY: demo test examples check mutants package bench bench-peers soak coverage test-versions docs clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -33,6 +33,16 @@ bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 bench-peers: $(VENV)/.dev-ready system  ## installs other runtimes of skills, measures all; writes bench/peers/results.md
 	$(BIN)/python -m bench.peers
 
+soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at what is left; SOAK_SECONDS=N
+	$(BIN)/python -m bench.soak
+
+coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take; fails under 95 %
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/core tests/properties tests/attacks \
+		tests/integrations/inline/test_programs.py tests/integrations/test_functions.py
+
+test-versions: system  ## the core's tests on every Python that is here
+	tools/test-versions
+
 system:
 	@tools/system-packages
 
@@ -46,4 +56,4 @@ $(EXAMPLES_VENV)/.examples-ready: pyproject.toml requirements-examples.txt tools
 	@tools/setup $(EXAMPLES_VENV) examples
 
 clean:
-	rm -rf $(VENV) $(EXAMPLES_VENV) .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EXAMPLES_VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -61,6 +61,7 @@ COMMANDS = {
     "mcp": "mcp:mcp_command",
     "chat": "chat:chat_command",
     "doctor": "doctor:doctor_command",
+    "new": "new:new_command",
     "demo": "demo:demo_command",
 }
 
