@@ -65,7 +65,7 @@ def tree(value: Any) -> Markup:  # noqa: ANN401 - whatever JSON holds
         case list() | tuple() if value:
             return tag("ol", [tag("li", branch(each)) for each in value], class_="tree", start=0)
         case _:
-            return tag("code", scalar(value), class_=f"value {kind_of(value)}")
+            return tag("code", scalar(value), class_="value text" if isinstance(value, str) else "value")
 
 
 def branch(value: Any) -> Child:  # noqa: ANN401 - as above
@@ -75,10 +75,6 @@ def branch(value: Any) -> Child:  # noqa: ANN401 - as above
 def scalar(value: object) -> str:
     """As JSON, so that text and number cannot be mistaken for each other."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def kind_of(value: object) -> str:
-    return "text" if isinstance(value, str) else "plain"
 
 
 def depth_of(value: dict[str, Any] | list[Any]) -> int:
