@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from page_visits import Visit, asked, prompt_of, text_of, visiting
+from page_visits import Visit, asked, form_shown_ago, prompt_of, text_of, visiting
 
 from skillkit import Option, OptionRequest
 from skillkit.web.access import FORM_SECONDS
@@ -51,9 +51,9 @@ def test_a_page_that_was_open_for_too_long_must_be_looked_at_again(visit: Visit)
     assert isinstance(found, OptionRequest)
     access = visit.server.access
     session = visit.client.cookies[access.cookie_name]
-    old = access.form_token(session, fingerprint(found), shown_ago=FORM_SECONDS + 1)
+    old = form_shown_ago(access, session, fingerprint(found), FORM_SECONDS + 1)
     assert visit.answer(request.id, "yes_once", old).status_code == 403
-    younger = access.form_token(session, fingerprint(found), shown_ago=FORM_SECONDS - 60)
+    younger = form_shown_ago(access, session, fingerprint(found), FORM_SECONDS - 60)
     assert visit.answer(request.id, "yes_once", younger).status_code == 303
 
 
