@@ -141,11 +141,12 @@ def test_a_flood_is_not_read_to_its_end(visit: Visit) -> None:
     assert answer.status_code == 413
 
 
-def test_what_cannot_be_shown_can_only_be_declined(visit: Visit) -> None:
-    broken = {**prompt_of().to_context()["prompt"], "walls": [1]}
+@pytest.mark.parametrize("wrong", [{"walls": [1]}, {"commands": []}, {"risks": [{}]}, {"skill": None}])
+def test_what_cannot_be_shown_can_only_be_declined(visit: Visit, wrong: dict[str, object]) -> None:
+    broken = {**prompt_of().to_context()["prompt"], **wrong}
     options = (Option("yes_once", "Yes once"), Option("no", "No"))
-    request = visit.world.open(OptionRequest("broken", "Run?", "", options, {"prompt": broken}))
-    page = visit.client.get("/requests/broken")
+    request = visit.world.open(OptionRequest(f"broken-{next(iter(wrong))}", "Run?", "", options, {"prompt": broken}))
+    page = visit.client.get(f"/requests/{request.id}")
     assert page.status_code == 200
     assert 'value="no"' in page.text
     assert 'value="yes_once"' not in page.text

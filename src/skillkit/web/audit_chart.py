@@ -55,7 +55,7 @@ def bars(spans: list[Span]) -> Markup:
     drawn = [bar(span, at * step, step - GAP, highest) for at, span in enumerate(spans)]
     base = tag("line", x1=0, y1=BASE, x2=WIDTH, y2=BASE, class_="base")
     told = "Runs and refusals over time. The table below holds the same numbers."
-    return tag("svg", base, drawn, viewBox=f"0 0 {WIDTH} {BASE + 2}", class_="chart", role="img", aria_label=told)
+    return drawing([base, drawn], BASE + 2, "chart", told)
 
 
 def times(spans: list[Span]) -> Child:
@@ -68,9 +68,14 @@ def times(spans: list[Span]) -> Child:
     points = " ".join(f"{(at + 0.5) * step:.1f},{2 + room * (1 - seconds / slowest):.1f}" for at, seconds in known)
     line = tag("polyline", points=points, class_="times")
     told = "Median duration over time. The table below holds the same numbers."
-    box = f"0 0 {WIDTH} {TIMES_HEIGHT}"
     label = tag("p", f"Median time, at most {slowest:.2f} s", class_="label")
-    return [label, tag("svg", line, viewBox=box, class_="chart", role="img", aria_label=told)]
+    return [label, drawing(line, TIMES_HEIGHT, "chart low", told)]
+
+
+def drawing(content: Child, height: int, kind: str, told: str) -> Markup:
+    """As wide as there is room, and as high on a phone as elsewhere."""
+    box = f"0 0 {WIDTH} {height}"
+    return tag("svg", content, viewBox=box, preserveAspectRatio="none", class_=kind, role="img", aria_label=told)
 
 
 def step_of(spans: list[Span]) -> float:
