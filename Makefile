@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants package bench docs clean system
+.PHONY: demo test check mutants package bench docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
