@@ -26,6 +26,9 @@ package: $(VENV)/.dev-ready  ## the wheel, proven in an empty environment
 bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 	$(BIN)/python -m bench
 
+screenshots: $(VENV)/.dev-ready system  ## docs/images: every view of the approval page
+	$(BIN)/python tools/screenshots
+
 system:
 	@tools/system-packages
 
