@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from terminals import script_prompt
 
 from skillkit import OptionRequest, SkillManager, World
 from skillkit.core.questions import OPTIONS, Prompt
 from skillkit.web.serving import PageServer
 
-__all__ = ["PHONE", "Site", "chromium", "choice", "running_loop", "serving", "violations"]
+__all__ = ["PHONE", "Site", "choice", "chromium", "running_loop", "serving", "violations"]
 
-PROGRAM = "/usr/bin/chromium"
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,7 +35,7 @@ PHONE = {"width": 360, "height": 740}
 @contextmanager
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=PROGRAM, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
         try:
             yield browser
         finally:

@@ -84,7 +84,7 @@ def test_on_a_terminal_it_prints_a_link_that_logs_in_once_and_ends_by_ctrl_c(tmp
     assert child.wait() == 0
     assert not anybody_runs(mark)
     assert not (tmp_path / "state" / "page.json").exists()
-    port = int(link.split(":")[2].split("/")[0])
+    port = int(link.split(":")[2].split("/", maxsplit=1)[0])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
 

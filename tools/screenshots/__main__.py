@@ -141,7 +141,7 @@ def lived(manager: SkillManager, world: World, skills: Path) -> None:
         running = threading.Thread(target=asked, args=(manager, threading.Event(), skill, script, None, ("--sample",)))
         running.start()
         if option is not None:
-            wait_until(lambda: world.pending())
+            wait_until(world.pending)
             world.answer(world.pending()[0].id, option, channel)
         running.join()
     script = skills / "log-digest" / "scripts" / "digest.sh"

@@ -114,6 +114,6 @@ class Herald:
 
     def _now(self, otherwise: Iterable[str]) -> set[str]:
         try:
-            return {request.id for request in self._world.pending()}
+            return {name for _, name in self._world.pending_ids()}
         except StateUnavailableError:  # as long as it lasts nothing can be asked either
             return set(otherwise)

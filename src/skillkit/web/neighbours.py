@@ -18,9 +18,9 @@ ROOT = 0
 Endpoint = tuple[str, int]
 
 
-def is_stranger(client: Endpoint, server: Endpoint) -> bool:
+def is_stranger(client: Endpoint | None, server: Endpoint | None) -> bool:
     """Only where the system says so: Linux names the user of every connection it holds itself."""
-    if not hasattr(os, "geteuid"):
+    if client is None or server is None or not hasattr(os, "geteuid"):
         return False
     owner = owner_of(client, server)
     return owner is not None and owner not in (os.geteuid(), ROOT)

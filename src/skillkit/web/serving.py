@@ -48,6 +48,7 @@ class PageServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # nobody stands in front, so who says so may be anybody
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=LAST_SECONDS,

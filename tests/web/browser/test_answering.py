@@ -28,14 +28,6 @@ print(json.dumps([answer.option_id, answer.channel, time.time()]))
 """
 
 
-def answer(page: Page, label: str) -> None:
-    button = choice(page, label)
-    if page.context.browser and not page.evaluate("true"):
-        return
-    expect(button).to_be_enabled()
-    button.click()
-
-
 @pytest.mark.parametrize("script", [True, False], ids=["javascript", "no-javascript"])
 @pytest.mark.parametrize("label", ANSWERS)
 def test_each_answer_is_one_click(site: Site, label: str, script: bool) -> None:

@@ -83,7 +83,9 @@ def test_no_other_page_can_frame_ours(site: Site) -> None:
     own = "<p>a page that allows it</p>"
     with (
         other_site(own) as framable,
-        other_site(f"<iframe src='{site.at('/requests/request-1')}'></iframe><iframe src='{framable}'></iframe>") as evil,
+        other_site(
+            f"<iframe src='{site.at('/requests/request-1')}'></iframe><iframe src='{framable}'></iframe>"
+        ) as evil,
     ):
         page.goto(evil)
         ours, theirs = page.frames[1:]
@@ -95,7 +97,9 @@ def test_no_other_page_can_frame_ours(site: Site) -> None:
 def test_no_other_page_can_read_ours(site: Site) -> None:
     site.open()
     page = site.tab()
-    read = "async url => { try { return await (await fetch(url, {credentials: 'include'})).text() } catch { return '' } }"
+    read = (
+        "async url => { try { return await (await fetch(url, {credentials: 'include'})).text() } catch { return '' } }"
+    )
     assert "request-1" in page.evaluate(read, site.at("/"))
     with other_site("<p>hello</p>") as elsewhere:
         page.goto(elsewhere)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from browsers import PHONE, Site, choice, serving, violations
@@ -49,7 +50,7 @@ def full_site(browser: Browser, tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_view_breaks_a_rule_of_accessibility(full_site: Site, scheme: str) -> None:
+def test_no_view_breaks_a_rule_of_accessibility(full_site: Site, scheme: Literal["light", "dark"]) -> None:
     page = full_site.tab(color_scheme=scheme)
     found = {}
     for path in VIEWS:
