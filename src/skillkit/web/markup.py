@@ -18,7 +18,7 @@ ELEMENTS = frozenset(
 )
 VOID = frozenset("br input link meta".split())
 EMPTY = frozenset(("script",))
-NAME = re.compile(r"[a-zA-Z]+(-[a-z]+)*")
+NAME = re.compile(r"[a-zA-Z]+[0-9]?(-[a-z]+)*")
 FORBIDDEN = re.compile(r"on.*|style|srcdoc|http-equiv")
 ADDRESSES = frozenset(("action", "formaction", "href", "src"))
 # A browser drops tabs and line breaks from an address and takes a backslash for a slash.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from skillkit.core.questions import FileChange, OptionRequest, Prompt, RiskFlag
 from skillkit.present.request import CHANGE_KINDS
+from skillkit.web.highlight import marked
 from skillkit.web.icons import icon
 from skillkit.web.links import Links
 from skillkit.web.markup import Child, Markup, tag
@@ -79,7 +80,7 @@ def risks(request: OptionRequest, prompt: Prompt, links: Links) -> Markup:
 
 
 def risk_entry(request: OptionRequest, prompt: Prompt, risk: RiskFlag, links: Links) -> Child:
-    place = f"{risk.path}:{risk.line}"
+    place = f"{risk.path}:{risk.line}" if risk.line > 0 else risk.path
     address = place_of(request, prompt, risk, links)
     linked = tag("a", tag("code", place), href=address) if address else tag("code", place)
     kind = tag("span", icon("flag"), risk.kind.replace("_", " "), class_="chip warn")
@@ -120,7 +121,7 @@ def given(prompt: Prompt) -> Markup:
     for number, command in enumerate(prompt.commands, 1):
         if len(prompt.commands) > 1:
             parts.append(tag("h3", f"{number}. ", tag("code", command.script)))
-        words = [tag("li", tag("code", word or '""')) for word in command.argv]
+        words = [tag("li", tag("code", marked(word)) if word else tag("span", "empty")) for word in command.argv]
         parts.append(tag("ol", words, class_="words") if words else tag("p", "No arguments."))
         if command.stdin:
             parts += [tag("p", "Input:", class_="label"), input_block(command.stdin)]

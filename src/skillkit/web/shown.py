@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from skillkit.core.decide.prompt import pretty_json
+from skillkit.web.highlight import marked
 from skillkit.web.markup import Child, Markup, tag
 
 __all__ = ["card", "facts", "input_block", "moment", "plural", "tree", "within"]
@@ -48,24 +49,30 @@ def facts(rows: Iterable[tuple[str, Child]]) -> Markup:
 def input_block(text: str) -> Child:
     """A tree where the text is JSON that loses nothing by being read; else the text as it is."""
     if not pretty_json(text):
-        return tag("pre", text, class_="code wrap", tabindex=0)
+        return text_block(text)
     value = json.loads(text)
     if not isinstance(value, dict | list) or depth_of(value) > DEEPEST:
-        return tag("pre", text, class_="code wrap", tabindex=0)
-    raw = tag("details", tag("summary", "As text"), tag("pre", text, class_="code wrap", tabindex=0))
+        return text_block(text)
+    raw = tag("details", tag("summary", "As text"), text_block(text))
     return [tree(value), raw]
+
+
+def text_block(text: str) -> Markup:
+    return tag("pre", marked(text), class_="code wrap", tabindex=0, role="region", aria_label="Text")
 
 
 def tree(value: Any) -> Markup:  # noqa: ANN401 - whatever JSON holds
     """Nested lists; a screen reader says how deep it is."""
     match value:
         case Mapping() if value:
-            entries = [tag("li", tag("span", str(key), class_="key"), branch(each)) for key, each in value.items()]
+            entries = [
+                tag("li", tag("span", marked(str(key)), class_="key"), branch(each)) for key, each in value.items()
+            ]
             return tag("ul", entries, class_="tree")
         case list() | tuple() if value:
             return tag("ol", [tag("li", branch(each)) for each in value], class_="tree", start=0)
         case _:
-            return tag("code", scalar(value), class_=f"value {kind_of(value)}")
+            return tag("code", marked(scalar(value)), class_="value text" if isinstance(value, str) else "value")
 
 
 def branch(value: Any) -> Child:  # noqa: ANN401 - as above
@@ -75,10 +82,6 @@ def branch(value: Any) -> Child:  # noqa: ANN401 - as above
 def scalar(value: object) -> str:
     """As JSON, so that text and number cannot be mistaken for each other."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def kind_of(value: object) -> str:
-    return "text" if isinstance(value, str) else "plain"
 
 
 def depth_of(value: dict[str, Any] | list[Any]) -> int:

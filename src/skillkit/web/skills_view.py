@@ -12,7 +12,7 @@ from skillkit.core.find.discovery import FoundSkill, discover
 from skillkit.core.find.index import SkillIndex
 from skillkit.core.find.validation import validate_skill_file
 from skillkit.core.manager import SkillManager
-from skillkit.core.models import Skill, SkillMetadata
+from skillkit.core.models import Skill
 from skillkit.core.state import StateStore
 from skillkit.core.values import Diagnostic, ScriptMetadata
 from skillkit.web.frame import framed, links_of
@@ -53,29 +53,37 @@ def listing(index: SkillIndex, manager: SkillManager, links: Links) -> Child:
         places = [tag("li", tag("code", str(root.path), class_="path")) for root in manager.roots]
         where = [tag("p", "Looked in:"), tag("ul", places, class_="plain")] if places else None
         return tag("div", icon("folder"), tag("p", "No skills found."), where, class_="card empty")
-    trusted = {each.folder for each in approvals_of(manager)}
+    kept = approvals_of(manager)
     shown = index.everything[:LISTED]
-    entries = [entry(skill, index, links, is_trusted=skill.folder in trusted) for skill in shown]
+    entries = [entry(skill, index, links, kept) for skill in shown]
     told = f"{plural(len(index.everything), 'skill')} installed."
     more = f" The first {LISTED} are shown; skillkit list shows all." if len(index.everything) > LISTED else ""
     return [tag("p", told, more, class_="quiet"), tag("ul", entries, class_="skills")]
 
 
-def entry(skill: FoundSkill, index: SkillIndex, links: Links, *, is_trusted: bool) -> Markup:
+def entry(skill: FoundSkill, index: SkillIndex, links: Links, kept: list[Approval]) -> Markup:
     name = index.reachable_name(skill)
     metadata = skill.metadata
     chips: list[Child] = [tag("span", f"from {metadata.source}", class_="chip")]
     if index.winners.get(skill.name) is not skill:
         chips.append(tag("span", "shadowed by another of this name", class_="chip warn"))
-    if is_trusted:
-        chips.append(trust_chip(metadata))
+    chips.append(trust_chip(skill, kept))
     link = tag("a", tag("code", name), href=links.skill(name), class_="cover")
     return tag("li", tag("h2", link), tag("p", metadata.description), tag("p", chips, class_="chips"), class_="card")
 
 
-def trust_chip(metadata: SkillMetadata) -> Markup:
-    """Only for skills that somebody trusted once: to hash all of them would take long."""
-    return tag("span", "an approval for good is on record", class_="chip good", title=str(metadata.base_directory))
+def trust_chip(skill: FoundSkill, kept: list[Approval]) -> Child:
+    """Only what somebody trusted once is hashed: all of them would take long."""
+    digests = {each.digest for each in kept if each.skill == skill.name}
+    if not digests:
+        return None
+    try:
+        is_same = manifest_of(skill.metadata.base_directory).digest in digests
+    except SkillKitError:
+        is_same = False
+    return tag(
+        "span", "trusted" if is_same else "changed since it was trusted", class_=f"chip {'good' if is_same else 'warn'}"
+    )
 
 
 def approvals_of(manager: SkillManager) -> list[Approval]:

@@ -2,8 +2,8 @@
 
 const CAREFUL_MS = 600;
 const BACKGROUND_MS = 5000;
+const AGAIN_MS = 2000;
 const events = document.body.dataset.events;
-const started = performance.now();
 
 // A yes is possible once the page has been in sight for a moment: a click meant for something else is no answer.
 let careful;
@@ -28,7 +28,7 @@ function words(seconds) {
 function countDown() {
   const now = performance.now();
   for (const element of document.querySelectorAll("[data-left]")) {
-    element.dataset.since ??= now === 0 ? started : now;
+    element.dataset.since ??= now;
     const left = Number(element.dataset.left) - (now - Number(element.dataset.since)) / 1000;
     element.textContent = words(left);
     if (left <= 0 && !element.dataset.over) {
@@ -73,7 +73,6 @@ function heard(news) {
   for (const badge of document.querySelectorAll("[data-count]")) {
     badge.textContent = news.pending.length;
     badge.hidden = news.pending.length === 0;
-    badge.setAttribute("aria-label", `${news.pending.length} waiting`);
   }
   const list = document.querySelector("[data-version]");
   const open = document.querySelector("[data-request]");
@@ -103,14 +102,25 @@ let asking;
 function follow() {
   clearInterval(asking);
   if (document.visibilityState === "visible") {
-    stream ??= new EventSource(events);
-    stream.onmessage = null;
-    stream.addEventListener("pending", (event) => heard(JSON.parse(event.data)));
+    if (!stream) listen();
   } else {
     stream?.close();
     stream = undefined;
     asking = setInterval(ask, BACKGROUND_MS);
   }
+}
+
+// A browser comes back by itself after a lost connection, but not after a refusal.
+function listen() {
+  const opened = new EventSource(events);
+  stream = opened;
+  opened.addEventListener("pending", (event) => heard(JSON.parse(event.data)));
+  opened.addEventListener("error", () => {
+    if (opened.readyState === EventSource.CLOSED && stream === opened) {
+      stream = undefined;
+      setTimeout(follow, AGAIN_MS);
+    }
+  });
 }
 
 async function ask() {
@@ -132,6 +142,11 @@ function prepare() {
 prepare();
 setInterval(countDown, 1000);
 document.addEventListener("visibilitychange", takeCare);
+// The second click of a double click is no second answer.
+document.addEventListener("submit", (event) => {
+  if (event.target.dataset.sent) event.preventDefault();
+  event.target.dataset.sent = "yes";
+});
 if (events) {
   follow();
   document.addEventListener("visibilitychange", follow);
