@@ -48,7 +48,7 @@ def test_a_script_runs_only_after_a_yes_on_the_page(tmp_path: Path, option_id: s
             with pytest.raises(ApprovalDeclinedError):
                 running.result(30)
     kept = only_record(tmp_path, "started" if runs else "refused")
-    assert kept["decision"]["channel"] == "web"
+    assert (kept["answer"], kept["channel"]) == (option_id, "web")
 
 
 def test_one_page_serves_all_questions_and_goes_with_the_approver(tmp_path: Path) -> None:
