@@ -80,23 +80,23 @@ class Access:
     def is_api_token(self, value: str) -> bool:
         return hmac.compare_digest(hashed(value), hashed(self.api_token))
 
-    def form_token(self, session: str, request_id: str) -> str:
-        """Proves that this session was shown this request, and when."""
-        moment = f"{time.monotonic():.6f}"
-        return f"{moment}-{self._signature(session, request_id, moment)}"
+    def form_token(self, session: str, shown: str, *, shown_ago: float = 0.0) -> str:
+        """Proves that this session was shown exactly this, and when."""
+        moment = f"{time.monotonic() - shown_ago:.6f}"
+        return f"{moment}_{self._signature(session, shown, moment)}"
 
-    def form_age(self, token: str, session: str, request_id: str) -> float | None:
+    def form_age(self, token: str, session: str, shown: str) -> float | None:
         """Seconds since the form was shown; None when it is not ours, not for this, or too old to act on."""
-        moment, _, signature = token.partition("-")
-        expected = self._signature(session, request_id, moment)
+        moment, _, signature = token.partition("_")
+        expected = self._signature(session, shown, moment)
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), expected.encode("ascii")):
             return None
         age = time.monotonic() - float(moment)
         return age if 0 <= age <= FORM_SECONDS else None
 
-    def _signature(self, session: str, request_id: str, moment: str) -> str:
+    def _signature(self, session: str, shown: str, moment: str) -> str:
         # Lengths are written, so that no two triples give the same text.
-        parts = "".join(f"{len(part)}:{part}" for part in (session, request_id, moment))
+        parts = "".join(f"{len(part)}:{part}" for part in (session, shown, moment))
         return hmac.new(self._secret, parts.encode("utf-8", "surrogatepass"), sha256).hexdigest()
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -78,7 +78,7 @@ class Events:
         version = sha256(json.dumps(found).encode()).hexdigest()[:16]
         return Glance(version, tuple(name for _, name in found))
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes, None]:
         """First what is true now, whatever the listener saw before; then each change."""
         listener = Listener()
         self._add(listener)
