@@ -22,6 +22,7 @@ from skillkit.core.questions import OPTIONS, OptionRequest
 from skillkit.integrations.mcp.approval import form_of
 from skillkit.integrations.mcp.server import create_server
 from skillkit.web.approver import LocalPage
+from skillkit.web.presence import running_page
 
 SCRIPTS = {"scripts/hello.sh": 'echo "hello $1"\n'}
 
@@ -208,3 +209,16 @@ def test_the_model_is_told_the_page_s_address_and_cannot_log_in_with_it(tmp_path
         assert "token" not in told
         assert httpx.get(page.address()).status_code == 401
         assert httpx.get(page.link()).status_code == 303, "a link that a person gets works"
+
+
+def test_the_page_of_a_server_process_can_be_opened_by_its_owner(tmp_path: Path) -> None:
+    options = ("--approval-wait", "0.2", "--ask-locally")
+    with conversing(over_stdio(tmp_path, *options), tmp_path, era=ERAS[0], has_form=False) as talk:
+        talk.add_skill("demo", SCRIPTS)
+        told = text_of(talk.run("demo", "hello"))
+        page = running_page(tmp_path / "state")
+        assert page is not None
+        assert page.address in told
+        assert page.token not in told
+        assert httpx.get(page.new_link()).status_code == 303
+    assert wait_for(lambda: running_page(tmp_path / "state") is None)

@@ -6,23 +6,31 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
+import httpx
 import pytest
 
+from skillkit import World
 from skillkit.web.neighbours import is_stranger, owner_of
+from skillkit.web.serving import PageServer
 
 CALL = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
     connection.recv(1)
 """
+SYSTEM_PYTHON = "/usr/bin/python3"  # which another user can run
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists(SYSTEM_PYTHON), reason="only root can be somebody else"
+)
 
 
 def called_by(user: int | None) -> tuple[int | None, bool]:
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,
         subprocess.Popen(
-            ["/usr/bin/python3" if user else sys.executable, "-I", "-c", CALL, str(listening.getsockname()[1])],
+            [SYSTEM_PYTHON if user else sys.executable, "-I", "-c", CALL, str(listening.getsockname()[1])],
             user=user,
             cwd="/",
         ) as process,
@@ -40,7 +48,7 @@ def test_the_same_user_is_none() -> None:
     assert called_by(None) == (os.geteuid(), False)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@as_root
 def test_another_user_is_one() -> None:
     assert called_by(65534) == (65534, True)
 
@@ -49,3 +57,23 @@ def test_another_user_is_one() -> None:
 def test_whom_the_system_does_not_know_is_none(client: tuple[str, int]) -> None:
     assert owner_of(client, ("127.0.0.1", 2)) is None
     assert not is_stranger(client, ("127.0.0.1", 2))
+
+
+LOG_IN = """
+import sys, urllib.error, urllib.request
+request = urllib.request.Request(sys.argv[1], headers={"X-Forwarded-For": "192.0.2.1"})
+try:
+    print(urllib.request.urlopen(request).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
+@as_root
+def test_another_user_who_saw_the_link_cannot_use_it(tmp_path: Path) -> None:
+    with World(tmp_path) as world, PageServer(world) as server:
+        link = server.login_url()
+        command = [SYSTEM_PYTHON, "-I", "-c", LOG_IN, link]
+        seen = subprocess.run(command, user=65534, cwd="/", capture_output=True, text=True, check=True, timeout=60)
+        assert seen.stdout == "403\n"
+        assert httpx.get(link).status_code == 303, "its owner can, still"

@@ -39,7 +39,11 @@ STEADY = """([home, shown]) => {
             parent.removeAttribute('data-left');  // nobody counts it down any more
             node.data = '4 min 30 s';
         }
-        else node.data = node.data.replaceAll(home, shown).replace(/\\b\\d+(\\.\\d+)? ms\\b/g, '42 ms');
+        else node.data = node.data
+            .replaceAll(home, shown)
+            .replace(/\\b\\d+(\\.\\d+)? ms\\b/g, '42 ms')
+            .replace(/\\b20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d/g, '2026-01-15 09:30')
+            .replace(/(09:30):\\d\\d/g, '$1:00');
     }
 }"""
 

@@ -65,7 +65,8 @@ def _shown_as_app(link: str) -> bool:
         return False
     with tempfile.TemporaryDirectory(prefix="skillkit-window-", ignore_cleanup_errors=True) as profile:
         argv = (program, f"--app={link}", f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}", *QUIET)
-        request = ProcessRequest(argv, "/", os.environ, b"", LONGEST_SECONDS, KEPT_OUTPUT)
+        environment = {**os.environ, "TMPDIR": profile}  # where it puts a socket that it forgets when it is killed
+        request = ProcessRequest(argv, "/", environment, b"", LONGEST_SECONDS, KEPT_OUTPUT)
         try:
             ended = run_process(request)
         except OSError:
