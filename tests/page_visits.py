@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ import httpx
 
 from skillkit import OptionRequest, World
 from skillkit.core.questions import OPTIONS, FileChange, Prompt, PromptCommand, RiskFlag
+from skillkit.web.access import Access
 from skillkit.web.answers import CAREFUL_SECONDS
+from skillkit.web.prompts import fingerprint
 from skillkit.web.serving import PageServer
 
-__all__ = ["Visit", "asked", "prompt_of", "text_of", "visiting"]
+__all__ = ["Visit", "asked", "form_shown_ago", "prompt_of", "text_of", "visiting"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,16 @@ class Visit:
 
 def aged(visit: Visit, request_id: str) -> str:
     """A form as it was a second ago: signed by the same secret, so that no test needs to sleep."""
-    from skillkit.web.prompts import fingerprint
-
     found = visit.world.find(request_id)
     assert isinstance(found, OptionRequest)
     access = visit.server.access
-    session = visit.client.cookies[access.cookie_name]
-    return access.form_token(session, fingerprint(found), shown_ago=CAREFUL_SECONDS + 0.1)
+    return form_shown_ago(access, visit.client.cookies[access.cookie_name], fingerprint(found), CAREFUL_SECONDS + 0.1)
+
+
+def form_shown_ago(access: Access, session: str, shown: str, seconds: float) -> str:
+    """As `form_token` would have made it then."""
+    moment = f"{time.monotonic() - seconds:.6f}"
+    return f"{moment}_{access._signature(session, shown, moment)}"
 
 
 @contextmanager

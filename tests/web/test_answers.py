@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from page_visits import Visit, asked, prompt_of, text_of, visiting
+from page_visits import Visit, asked, form_shown_ago, prompt_of, text_of, visiting
 
 from skillkit import Option, OptionRequest
 from skillkit.web.access import FORM_SECONDS
@@ -51,9 +51,9 @@ def test_a_page_that_was_open_for_too_long_must_be_looked_at_again(visit: Visit)
     assert isinstance(found, OptionRequest)
     access = visit.server.access
     session = visit.client.cookies[access.cookie_name]
-    old = access.form_token(session, fingerprint(found), shown_ago=FORM_SECONDS + 1)
+    old = form_shown_ago(access, session, fingerprint(found), FORM_SECONDS + 1)
     assert visit.answer(request.id, "yes_once", old).status_code == 403
-    younger = access.form_token(session, fingerprint(found), shown_ago=FORM_SECONDS - 60)
+    younger = form_shown_ago(access, session, fingerprint(found), FORM_SECONDS - 60)
     assert visit.answer(request.id, "yes_once", younger).status_code == 303
 
 
@@ -141,11 +141,12 @@ def test_a_flood_is_not_read_to_its_end(visit: Visit) -> None:
     assert answer.status_code == 413
 
 
-def test_what_cannot_be_shown_can_only_be_declined(visit: Visit) -> None:
-    broken = {**prompt_of().to_context()["prompt"], "walls": [1]}
+@pytest.mark.parametrize("wrong", [{"walls": [1]}, {"commands": []}, {"risks": [{}]}, {"skill": None}])
+def test_what_cannot_be_shown_can_only_be_declined(visit: Visit, wrong: dict[str, object]) -> None:
+    broken = {**prompt_of().to_context()["prompt"], **wrong}
     options = (Option("yes_once", "Yes once"), Option("no", "No"))
-    request = visit.world.open(OptionRequest("broken", "Run?", "", options, {"prompt": broken}))
-    page = visit.client.get("/requests/broken")
+    request = visit.world.open(OptionRequest(f"broken-{next(iter(wrong))}", "Run?", "", options, {"prompt": broken}))
+    page = visit.client.get(f"/requests/{request.id}")
     assert page.status_code == 200
     assert 'value="no"' in page.text
     assert 'value="yes_once"' not in page.text

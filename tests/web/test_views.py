@@ -167,6 +167,20 @@ def test_arguments_that_would_lose_something_as_a_tree_stay_text(visit: Visit) -
     assert visit.client.get("/requests/deep").status_code == 200
 
 
+@pytest.mark.parametrize("inside", ["deep", "wide", "plain"])
+def test_whatever_a_question_carries_it_can_be_shown(visit: Visit, inside: str) -> None:
+    deep: object = "bottom"
+    for _ in range(300):
+        deep = [deep]
+    carried = {"deep": deep, "wide": list(range(20_000)), "plain": {"a": 1}}[inside]
+    visit.world.open(OptionRequest(f"carries-{inside}", "Shown?", "", (Option("no", "No"),), {"carried": carried}))
+    page = visit.client.get(f"/requests/carries-{inside}")
+    assert page.status_code == 200
+    assert ('class="tree"' in page.text) is (inside == "plain")
+    assert {"deep": "bottom", "wide": "19999", "plain": "1"}[inside] in page.text
+    assert visit.answer(f"carries-{inside}", "no").status_code == 303
+
+
 def test_a_script_of_ten_thousand_lines_comes_in_parts(visit: Visit) -> None:
     source = "".join(f"print({number})  # <{number}>\n" for number in range(1, 10_001))
     commands = (PromptCommand("scripts/long.py", (), "", source),)
@@ -233,6 +247,14 @@ def test_the_audit_shows_runs_their_outcome_and_the_chain(visit: Visit) -> None:
     assert "scripts/fail.sh" in rows
     assert "scripts/run.sh" not in rows
     assert "Nothing fits" in text_of(visit.client.get("/audit", params={"skill": "<x>"}).text)
+
+
+def test_runs_over_time_are_drawn_and_told_in_numbers(visit: Visit) -> None:
+    page = visit.client.get("/audit").text
+    assert '<svg viewBox="0 0 720 102"' in page
+    assert 'class="ran"' in page
+    assert 'class="wrong"' in page
+    assert "Median time" in text_of(page)
 
 
 def test_a_broken_chain_is_named(manager: SkillManager, tmp_path: Path) -> None:

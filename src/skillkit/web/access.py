@@ -80,9 +80,9 @@ class Access:
     def is_api_token(self, value: str) -> bool:
         return hmac.compare_digest(hashed(value), hashed(self.api_token))
 
-    def form_token(self, session: str, shown: str, *, shown_ago: float = 0.0) -> str:
+    def form_token(self, session: str, shown: str) -> str:
         """Proves that this session was shown exactly this, and when."""
-        moment = f"{time.monotonic() - shown_ago:.6f}"
+        moment = f"{time.monotonic():.6f}"
         return f"{moment}_{self._signature(session, shown, moment)}"
 
     def form_age(self, token: str, session: str, shown: str) -> float | None:

@@ -12,10 +12,11 @@ from skillkit.web.markup import Child, Markup, tag
 __all__ = ["chart"]
 
 COLUMNS = 24
-WIDTH, HEIGHT, BASE, GAP = 720, 132, 108, 4
+WIDTH, BASE, GAP, WIDEST = 720, 100, 3, 40
+TIMES_HEIGHT = 36
 PARTS = (("ran", "Ran well"), ("wrong", "Failed or timed out"), ("refused", "Refused"))
 # How much of a moment's text names its minute, its hour, its day or its month.
-LENGTHS = (16, 13, 10, 7)
+UNITS = {16: "minute", 13: "hour", 10: "day", 7: "month"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +31,55 @@ class Span:
 
 
 def chart(runs: Sequence[Run]) -> Child:
-    spans = spans_of(runs)
+    unit, spans = spans_of(runs)
     if not spans:
         return None
-    highest = max(span.ran + span.wrong + span.refused for span in spans)
-    step = min(WIDTH / len(spans), 60)
-    bars = [bar(span, at * step, step - GAP, highest) for at, span in enumerate(spans)]
-    labels = [
-        tag("text", spans[0].name, x=0, y=HEIGHT - 6, class_="axis"),
-        tag("text", spans[-1].name, x=round(step * len(spans)), y=HEIGHT - 6, class_="axis end")
-        if len(spans) > 3  # noqa: PLR2004 - fewer bars leave no room for two names
-        else None,
-    ]
-    drawing = tag(
-        "svg",
-        tag("line", x1=0, y1=BASE, x2=WIDTH, y2=BASE, class_="base"),
-        bars,
-        labels,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        class_="chart",
-        role="img",
-        aria_label="Runs and refusals over time. The table below holds the same numbers.",
-    )
     legend = [tag("li", tag("span", class_=f"swatch {kind}"), name) for kind, name in PARTS]
-    return tag("section", tag("h2", "Over time"), drawing, tag("ul", legend, class_="legend"), numbers(spans),
-               class_="card")  # fmt: skip
+    ends = [tag("span", spans[0].name), tag("span", spans[-1].name) if len(spans) > 1 else None]
+    return tag(
+        "section",
+        tag("h2", "Over time"),
+        tag("p", f"Runs and refusals by {unit}; {len(runs):,} in all."),
+        bars(spans),
+        times(spans),
+        tag("p", ends, class_="axis"),
+        tag("ul", legend, class_="legend"),
+        numbers(spans),
+        class_="card",
+    )
+
+
+def bars(spans: list[Span]) -> Markup:
+    highest = max(span.ran + span.wrong + span.refused for span in spans)
+    step = step_of(spans)
+    drawn = [bar(span, at * step, step - GAP, highest) for at, span in enumerate(spans)]
+    base = tag("line", x1=0, y1=BASE, x2=WIDTH, y2=BASE, class_="base")
+    told = "Runs and refusals over time. The table below holds the same numbers."
+    return drawing([base, drawn], BASE + 2, "chart", told)
+
+
+def times(spans: list[Span]) -> Child:
+    """How long runs took in the middle, as a line; one point is none."""
+    known = [(at, span.seconds) for at, span in enumerate(spans) if span.seconds is not None]
+    if len(known) < 2:  # noqa: PLR2004 - as the docstring says
+        return None
+    slowest = max(seconds for _, seconds in known) or 1.0
+    step, room = step_of(spans), TIMES_HEIGHT - 4
+    points = " ".join(f"{(at + 0.5) * step:.1f},{2 + room * (1 - seconds / slowest):.1f}" for at, seconds in known)
+    line = tag("polyline", points=points, class_="times")
+    told = "Median duration over time. The table below holds the same numbers."
+    label = tag("p", f"Median time, at most {slowest:.2f} s", class_="label")
+    return [label, drawing(line, TIMES_HEIGHT, "chart low", told)]
+
+
+def drawing(content: Child, height: int, kind: str, told: str) -> Markup:
+    """As wide as there is room, and as high on a phone as elsewhere."""
+    box = f"0 0 {WIDTH} {height}"
+    return tag("svg", content, viewBox=box, preserveAspectRatio="none", class_=kind, role="img", aria_label=told)
+
+
+def step_of(spans: list[Span]) -> float:
+    return min(WIDTH / len(spans), WIDEST)
 
 
 def bar(span: Span, x: float, width: float, highest: int) -> Child:
@@ -87,21 +112,22 @@ def numbers(spans: list[Span]) -> Markup:
     return tag("details", tag("summary", "As a table, with durations"), scroll)
 
 
-def spans_of(runs: Sequence[Run]) -> list[Span]:
+def spans_of(runs: Sequence[Run]) -> tuple[str, list[Span]]:
     """By the finest of minute, hour, day and month that gives few enough; the oldest first."""
     if not runs:
-        return []
-    length = next((each for each in LENGTHS if len({run.moment[:each] for run in runs}) <= COLUMNS), LENGTHS[-1])
+        return "", []
+    fitting = (each for each in UNITS if len({run.moment[:each] for run in runs}) <= COLUMNS)
+    length = next(fitting, min(UNITS))
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.moment[:length], []).append(run)
-    return [span_from(name, groups[name]) for name in sorted(groups)][-COLUMNS:]
+    return UNITS[length], [span_from(name, groups[name]) for name in sorted(groups)][-COLUMNS:]
 
 
 def span_from(name: str, runs: list[Run]) -> Span:
     counts = {kind: sum(run.outcome in group for run in runs) for kind, group in GROUPS.items()}
     seconds = [run.seconds for run in runs if run.seconds is not None]
-    shown = f"{name}h" if len(name) == LENGTHS[1] else name
+    shown = f"{name}:00" if UNITS[len(name)] == "hour" else name
     return Span(shown, counts["ran"], counts["wrong"], counts["refused"], median(seconds) if seconds else None)
 
 

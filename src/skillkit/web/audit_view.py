@@ -105,7 +105,7 @@ def choice(name: str, label: str, options: list[tuple[str, str]], chosen: str) -
 def table(runs: list[Run]) -> Child:
     if not runs:
         return tag("p", "Nothing fits these filters.", class_="card")
-    names = ("Record", "Time (UTC)", "Skill", "Script", "Outcome", "Took", "Session")
+    names = ("Record", "Time (UTC)", "Script", "Outcome", "Took", "Session")
     head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in names]))
     body = tag("tbody", [row(run) for run in runs[:LISTED]])
     listed = tag("div", tag("table", head, body, class_="listing"), class_="card scroll", tabindex=0, role="region",
@@ -123,8 +123,7 @@ def row(run: Run) -> Markup:
     cells: list[tuple[str, Child]] = [
         ("Record", run.seq),
         ("Time (UTC)", tag("span", run.moment, class_="number")),
-        ("Skill", tag("code", run.skill or "-")),
-        ("Script", tag("code", run.script or "-")),
+        ("Script", tag("div", tag("code", run.script or "-"), tag("code", run.skill, class_="quiet"), class_="who")),
         ("Outcome", tag("div", outcome, class_="outcome")),
         ("Took", tag("span", took, class_="number")),
         ("Session", tag("code", run.session) if run.session else "-"),

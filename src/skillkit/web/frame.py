@@ -41,12 +41,17 @@ def framed(
             tag("a", "Skip to content", href="#main", class_="skip"),
             top(links, current) if nav else top_without_sections(),
             tag("main", body, id="main", tabindex=-1),
-            tag("footer", footer or "Only this computer can open this page.", class_="foot"),
+            tag("footer", footer, " " if footer else None, reach_of(request), class_="foot"),
             data_events=links.to("/events") if nav else None,
         ),
         lang="en",
     )
     return Response(document(page), status, dict(headers or {}), media_type="text/html; charset=utf-8")
+
+
+def reach_of(request: Request) -> str:
+    is_local = request.url.hostname in ("127.0.0.1", "localhost", "::1")
+    return "Only this computer can open this page." if is_local else ""
 
 
 def head(title: str, links: Links) -> Markup:

@@ -33,7 +33,7 @@ def pending_page(request: Request) -> Response:
     more = tag("p", f"{len(waiting) - LISTED:,} more come up as you answer.") if len(waiting) > LISTED else None
     body = [done_notice(world, request.query_params.get("answered", "")), heading, listed, more, refresh_hint(links)]
     content = tag("div", body, id="live", data_version=version, class_="stack")
-    footer: Child = ["World: ", tag("code", str(world.folder)), ". Only this computer can open this page."]
+    footer: Child = ["World: ", tag("code", str(world.folder)), "."]
     title = f"({len(waiting)}) Pending" if waiting else "Pending"
     return framed(request, title, content, current="/", footer=footer)
 
@@ -100,5 +100,5 @@ def done_notice(world: World, request_id: str) -> Child:
     past = world.find(request_id) if request_id else None
     if not isinstance(past, PastRequest) or past.answer is None:
         return None
-    words: list[Child] = [tag("strong", answer_words(past)), " ", past.request.title]
+    words: list[Child] = ["Answered ", tag("strong", answer_words(past)), ": ", past.request.title]
     return tag("p", icon("check"), tag("span", words), class_="notice good", role="status")

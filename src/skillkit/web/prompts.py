@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 
 from skillkit.core.exceptions import ConfigurationError
@@ -44,12 +44,18 @@ def require_texts(prompt: Prompt) -> None:
     changes = [text for change in prompt.changes or () for text in (change.kind, change.path, change.diff)]
     commands = [text for each in prompt.commands for text in (each.script, *each.argv, each.stdin, each.source)]
     known = [prompt.skill, prompt.origin, *prompt.reasons, *prompt.walls, prompt.digest]
+    if not prompt.commands:
+        raise ConfigurationError("A request's prompt names nothing that would run. Ask again with this version.")
     is_text = all(isinstance(text, str) for text in (*flags, *changes, *commands, *known))
     if not is_text or not all(isinstance(risk.line, int) for risk in prompt.risks):
         raise ConfigurationError("A request's prompt holds something that is no text. Ask again with this version.")
 
 
 def fingerprint(request: OptionRequest) -> str:
-    """Of all that a person was shown, so that an answer is for that and for nothing asked later under the same id."""
-    shown = {**asdict(request), "context": dict(request.context), "expires_at": None}
-    return sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+    """Of one question, so that an answer is for that and for nothing asked later under the same id.
+
+    What a request carries does not change while it waits, so the moment of asking stands for it.
+    """
+    options = [[option.id, option.label] for option in request.options]
+    shown = [request.id, request.title, request.message, options, request.session_id, request.created_at]
+    return sha256(json.dumps(shown).encode()).hexdigest()

@@ -21,8 +21,8 @@ from skillkit.web.prompt_view import prompt_heading, prompt_sections
 from skillkit.web.prompts import NO, Shown, fingerprint, options_of, shown_request
 from skillkit.web.refusals import Refusal, refused
 from skillkit.web.served import served
-from skillkit.web.shown import card, facts, moment, tree, within
-from skillkit.web.source_view import part_of, source_block
+from skillkit.web.shown import card, facts, moment, value_block, within
+from skillkit.web.source_view import PART_LINES, part_of, source_block
 
 __all__ = ["open_request_page", "request_page", "source_page"]
 
@@ -66,7 +66,7 @@ def general_sections(asked: OptionRequest, shown: Shown) -> Child:
     )
     problem = tag("p", icon("flag"), tag("span", shown.problem, " It can only be declined."), class_="notice",
                   role="alert") if shown.problem else None  # fmt: skip
-    context = card("Details", tree(dict(asked.context))) if asked.context and not shown.problem else None
+    context = card("Details", value_block(dict(asked.context))) if asked.context and not shown.problem else None
     return [problem, question, context]
 
 
@@ -116,9 +116,8 @@ def source_body(asked: OptionRequest, shown: Shown, number: int, start: int, lin
     assert shown.prompt is not None  # noqa: S101 - the caller looked
     command = shown.prompt.commands[number - 1]
     part = part_of(command, start)
-    size = len(part.lines)
     moves = [
-        tag("a", "Earlier lines", href=links.source(asked.id, number, max(1, part.start - size)), class_="button")
+        tag("a", "Earlier lines", href=links.source(asked.id, number, max(1, part.start - PART_LINES)), class_="button")
         if part.start > 1
         else None,
         tag("a", "Later lines", href=links.source(asked.id, number, part.end + 1), class_="button")

@@ -11,9 +11,10 @@ from skillkit.core.decide.prompt import pretty_json
 from skillkit.web.highlight import marked
 from skillkit.web.markup import Child, Markup, tag
 
-__all__ = ["card", "facts", "input_block", "moment", "plural", "tree", "within"]
+__all__ = ["card", "facts", "input_block", "moment", "plural", "value_block", "within"]
 
 DEEPEST = 24
+TREE_CHARACTERS = 50_000
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
@@ -48,13 +49,20 @@ def facts(rows: Iterable[tuple[str, Child]]) -> Markup:
 
 def input_block(text: str) -> Child:
     """A tree where the text is JSON that loses nothing by being read; else the text as it is."""
-    if not pretty_json(text):
+    value = json.loads(text) if pretty_json(text) else None
+    if not isinstance(value, dict | list) or not is_small(value, text):
         return text_block(text)
-    value = json.loads(text)
-    if not isinstance(value, dict | list) or depth_of(value) > DEEPEST:
-        return text_block(text)
-    raw = tag("details", tag("summary", "As text"), text_block(text))
-    return [tree(value), raw]
+    return [tree(value), tag("details", tag("summary", "As text"), text_block(text))]
+
+
+def value_block(value: dict[str, Any]) -> Child:
+    """As a tree while a person can find their way in it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return tree(value) if is_small(value, text) else text_block(text)
+
+
+def is_small(value: dict[str, Any] | list[Any], text: str) -> bool:
+    return len(text) <= TREE_CHARACTERS and depth_of(value) <= DEEPEST
 
 
 def text_block(text: str) -> Markup:

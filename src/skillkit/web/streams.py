@@ -16,6 +16,8 @@ MEDIA_TYPE = "text/event-stream"
 async def event_stream(request: Request) -> Response:
     """With `once`, what is true now and no more: for a page in the background, which may not hold a connection."""
     events = served(request).events
+    if request.method == "HEAD":
+        return Response(media_type=MEDIA_TYPE)
     if "once" in request.query_params:
         glance = await run_in_threadpool(events.glance)
         return Response(glance.event(), media_type=MEDIA_TYPE)
