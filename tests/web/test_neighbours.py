@@ -61,7 +61,7 @@ def test_whom_the_system_does_not_know_is_none(client: tuple[str, int]) -> None:
 
 LOG_IN = """
 import sys, urllib.error, urllib.request
-request = urllib.request.Request(sys.argv[1], headers={"X-Forwarded-For": "192.0.2.1"})
+request = urllib.request.Request(sys.argv[1], headers={"X-Forwarded-For": "192.0.2.1", "Cookie": sys.argv[2]})
 try:
     print(urllib.request.urlopen(request).status)
 except urllib.error.HTTPError as error:
@@ -73,7 +73,18 @@ except urllib.error.HTTPError as error:
 def test_another_user_who_saw_the_link_cannot_use_it(tmp_path: Path) -> None:
     with World(tmp_path) as world, PageServer(world) as server:
         link = server.login_url()
-        command = [SYSTEM_PYTHON, "-I", "-c", LOG_IN, link]
-        seen = subprocess.run(command, user=65534, cwd="/", capture_output=True, text=True, check=True, timeout=60)
-        assert seen.stdout == "403\n"
+        assert status_for(65534, link) == 403
         assert httpx.get(link).status_code == 303, "its owner can, still"
+
+
+@as_root
+def test_another_user_who_got_the_cookie_cannot_use_it(tmp_path: Path) -> None:
+    with World(tmp_path) as world, PageServer(world) as server:
+        cookie = httpx.get(server.login_url()).headers["set-cookie"].partition(";")[0]
+        assert status_for(65534, server.address, cookie) == 403
+        assert status_for(0, server.address, cookie) == 200, "its owner can"
+
+
+def status_for(user: int, address: str, cookie: str = "") -> int:
+    command = [SYSTEM_PYTHON, "-I", "-c", LOG_IN, address, cookie]
+    return int(subprocess.run(command, user=user, cwd="/", capture_output=True, check=True, timeout=60).stdout)

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from skillkit.web.frame import links_of
-from skillkit.web.neighbours import is_stranger
 from skillkit.web.refusals import Refusal, refused
 from skillkit.web.served import served
 
@@ -19,8 +18,6 @@ def login_page(request: Request) -> Response:
     token = request.query_params.get("token", "")
     if not token or request.method == "HEAD":
         return refused(request, Refusal.SESSION)
-    if is_stranger(request.client, request.scope.get("server")):
-        return refused(request, Refusal.STRANGER)
     session = access.log_in(token)
     if session is None:
         access.logins.failed()

@@ -1,6 +1,7 @@
 """A connection on this machine -> whether another user of it made it.
 
-The link that logs in stands on a command line while the browser starts, where other users of the machine can read it.
+The link that logs in stands on a command line while the browser starts, where other users of the machine can read it,
+and a browser sends the page's cookie to every server on this machine, theirs too.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class PageServer:
         self._port = port
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
-        self.access = Access.fresh()
+        self.access = Access.fresh(only_own_user=True)
         self.address = ""
 
     def start(self) -> Self:
