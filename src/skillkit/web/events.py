@@ -90,6 +90,8 @@ class Events:
                 await listener.sleep()
                 before, glance = glance, self._latest or glance
                 yield glance.event() if glance.version != before.version else b": still here\n\n"
+        except StateUnavailableError:
+            return  # a listener comes back by itself, and hears then what is true
         finally:
             self._remove(listener)
 
