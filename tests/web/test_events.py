@@ -103,7 +103,8 @@ def test_listeners_who_are_gone_leave_no_thread_behind(visit: Visit) -> None:
 
     for _ in range(3):
         with visit.client.stream("GET", "/events") as response:
-            News(response).next()
+            news = News(response)  # held: who drops it hangs up
+            news.next()
             assert watching()
     assert wait_for(lambda: not watching())
 
