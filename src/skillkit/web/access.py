@@ -37,7 +37,7 @@ class Attempts:
 class Access:
     """The secrets of one run of the page; nothing of it is kept on disk."""
 
-    def __init__(self, *, api_token: str, cookie_name: str, secret: bytes) -> None:
+    def __init__(self, *, api_token: str, cookie_name: str, secret: bytes, only_own_user: bool = False) -> None:
         self.api_token = api_token
         self.cookie_name = cookie_name
         self._secret = secret
@@ -46,11 +46,16 @@ class Access:
         self._sessions: OrderedDict[str, None] = OrderedDict()
         self.logins = Attempts()
         self.calls = Attempts()
+        self.only_own_user = only_own_user
 
     @classmethod
-    def fresh(cls) -> Self:
-        """The cookie's name is random too: other servers on this machine share the browser's cookies with us."""
+    def fresh(cls, *, only_own_user: bool = False) -> Self:
+        """The cookie's name is random too: other servers on this machine share the browser's cookies with us.
+
+        `only_own_user` turns other users of this machine away, whatever they bring; not for behind a proxy.
+        """
         return cls(
+            only_own_user=only_own_user,
             api_token=secrets.token_urlsafe(32),
             cookie_name=f"skillkit-{secrets.token_hex(8)}",
             secret=secrets.token_bytes(32),

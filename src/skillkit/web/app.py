@@ -22,7 +22,7 @@ from skillkit.web.events import Events
 from skillkit.web.files import favicon, static_file, web_manifest
 from skillkit.web.gate import SECURITY_HEADERS, Gate
 from skillkit.web.history_view import history_page
-from skillkit.web.login import login_page
+from skillkit.web.login import login_page, new_login_link
 from skillkit.web.markup import tag
 from skillkit.web.pending_view import pending_page
 from skillkit.web.refusals import Refusal, api_error, is_api, problem_page, refused
@@ -75,6 +75,7 @@ def routes() -> list[BaseRoute]:
         Route(f"/api/v1{one}/answer", api.answer_request, methods=["POST"]),
         Route(f"/api/v1{one}", api.one_request),
         Route("/api/v1/events", event_stream),
+        Route("/api/v1/login-links", new_login_link, methods=["POST"]),
         Route("/api/v1/openapi.json", api.description),
     ]
 

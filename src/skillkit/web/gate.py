@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillkit.web.access import Access
+from skillkit.web.neighbours import is_stranger
 from skillkit.web.refusals import Refusal, refused
 
 __all__ = ["SECURITY_HEADERS", "Gate", "path_within", "session_of"]
@@ -60,6 +61,8 @@ class Gate:
 
     def refusal(self, request: Request) -> Response | None:
         """In the order in which an attacker would have to get past them."""
+        if self.access.only_own_user and is_stranger(request.client, request.scope.get("server")):
+            return refused(request, Refusal.STRANGER)
         if not is_our_host(request, self.hosts or own_hosts(request.scope)):
             return refused(request, Refusal.HOST)
         if is_from_elsewhere(request):

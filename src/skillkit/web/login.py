@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from skillkit.web.frame import links_of
 from skillkit.web.refusals import Refusal, refused
 from skillkit.web.served import served
 
-__all__ = ["login_page"]
+__all__ = ["login_page", "new_login_link"]
 
 
 def login_page(request: Request) -> Response:
@@ -33,3 +33,9 @@ def login_page(request: Request) -> Response:
         secure=request.url.scheme == "https",
     )
     return response
+
+
+def new_login_link(request: Request) -> Response:
+    """For who holds the API's token and so may answer already: a way in for a browser."""
+    path = links_of(request).to(served(request).access.new_login_path())
+    return JSONResponse({"schema_version": 1, "path": path})

@@ -119,6 +119,9 @@ def paths() -> JSON:
             },
         },
         "/events": {"get": operation("follow", "Follow what waits", stream)},
+        "/login-links": {
+            "post": operation("newLoginLink", "A path that logs a browser in, once", enveloped("path", TEXT))
+        },
         "/openapi.json": {
             "get": {
                 **operation("describe", "This description", {"200": {"description": "OpenAPI 3.1"}}),

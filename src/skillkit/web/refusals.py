@@ -24,6 +24,7 @@ class Refusal(Enum):
     FORM = 403, "bad_form", "This form is not valid any more", "Look at the request again and answer there."
     SESSION = 401, "no_session", "You are not signed in", "A link signs you in once. This gives you a new one:"
     LINK = 401, "used_link", "This link was used, or is too old", "A link signs you in once. This gives you a new one:"
+    STRANGER = 403, "other_user", "This page belongs to another user", "Ask them; each user has a page of their own."
     TOKEN = 401, "no_token", "A bearer token is needed", "Send the header Authorization: Bearer TOKEN."
     TOO_MANY = 429, "too_many_attempts", "Too many wrong attempts", "Wait a minute, then try again."
     NOT_FOUND = 404, "not_found", "There is nothing here", "See what waits for an answer."
@@ -47,7 +48,9 @@ def refused(request: Request, refusal: Refusal) -> Response:
     details: list[Child] = [tag("p", refusal.remedy)]
     if refusal in (Refusal.SESSION, Refusal.LINK):
         details += [tag("pre", tag("code", NEW_LINK), class_="command"), retry_hint(request)]
-    is_known = refusal not in (Refusal.SESSION, Refusal.LINK, Refusal.HOST, Refusal.TOO_MANY)
+    is_known = refusal not in (Refusal.SESSION, Refusal.LINK, Refusal.STRANGER, Refusal.HOST, Refusal.TOO_MANY)
+    if is_known:
+        details.append(tag("p", tag("a", "All pending requests", href=links_of(request).to("/"), class_="button")))
     return problem_page(request, refusal.status, refusal.heading, details, headers=RETRY.get(refusal), nav=is_known)
 
 

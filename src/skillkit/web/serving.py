@@ -34,7 +34,7 @@ class PageServer:
         self._port = port
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
-        self.access = Access.fresh()
+        self.access = Access.fresh(only_own_user=True)
         self.address = ""
 
     def start(self) -> Self:
@@ -48,6 +48,7 @@ class PageServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # nobody stands in front, so who says so may be anybody
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=LAST_SECONDS,
