@@ -15,6 +15,7 @@ from skillkit.core.run import walls
 from skillkit.core.run.sandbox import choose
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.machine import this_machine
+from skillkit.web.presence import announced
 
 
 def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -92,3 +93,21 @@ def test_a_machine_with_walls_and_state_is_well(form: tuple[str, ...], tmp_path:
     structure = json.loads(doctor("--json").stdout)
     expected = 0 if any(tier["works"] for tier in structure["walls"]) else 1
     assert doctor("--state-dir", str(tmp_path), *form).returncode == expected
+
+
+def test_ways_to_ask_are_there_or_have_a_reason() -> None:
+    ways = {
+        each["name"]: each for each in json.loads(doctor("--json", DISPLAY="", WAYLAND_DISPLAY="").stdout)["channels"]
+    }
+    assert list(ways) == ["terminal", "elsewhere", "page", "window", "notification"]
+    assert ways["elsewhere"]["works"]
+    assert ways["page"]["works"]
+    assert (ways["window"]["works"], "no desktop" in ways["window"]["remark"]) == (False, True)
+    assert all(each["remark"] for each in ways.values())
+
+
+def test_the_page_that_serves_a_world_is_named(tmp_path: Path) -> None:
+    with announced(tmp_path, "http://127.0.0.1:1", "token"):
+        shown = doctor("--state-dir", str(tmp_path)).stdout
+    assert "page          served at http://127.0.0.1:1" in shown
+    assert "token" not in shown

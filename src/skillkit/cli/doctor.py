@@ -1,4 +1,4 @@
-"""`skillkit doctor`: which walls and interpreters this machine has, what is missing, and how to get it."""
+"""`skillkit doctor`: which walls, interpreters and channels this machine has, what is missing, how to get it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from skillkit.cli.channels import ChannelHealth, channels
 from skillkit.cli.options import echo_json, json_option
 from skillkit.core.health import InterpreterHealth, TierHealth, interpreters, state_problem, tiers
 from skillkit.core.state import state_folder
@@ -31,17 +32,20 @@ def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) ->
       skillkit doctor --json
     """
     walls, programs, folder = tiers(), interpreters(), state_folder(state_dir)
-    problem = state_problem(folder)
+    problem, asking = state_problem(folder), channels(folder)
     if as_json:
         echo_json(
             walls=[asdict(tier) for tier in walls],
             interpreters=[asdict(program) for program in programs],
+            channels=[asdict(channel) for channel in asking],
             state={"folder": str(folder), "problem": problem},
             is_root=is_root(),
         )
     else:
         show_walls(walls)
-        show_rest(programs, folder, problem)
+        show_programs(programs)
+        show_channels(asking)
+        show_state(folder, problem)
     ctx.exit(0 if any(tier.works for tier in walls) and not problem else 1)
 
 
@@ -57,11 +61,20 @@ def show_walls(walls: list[TierHealth]) -> None:
         click.echo("  None works here: a policy that requires walls refuses to run anything.")
 
 
-def show_rest(programs: list[InterpreterHealth], folder: Path, problem: str) -> None:
+def show_programs(programs: list[InterpreterHealth]) -> None:
     heading("Interpreters")
     for program in programs:
         found = f"{program.version:<10} {program.path}" if program.path else program.remedy
         click.echo(f"  {mark(ok=bool(program.path))} {program.name:<8} {visible(found)}")
+
+
+def show_channels(asking: list[ChannelHealth]) -> None:
+    heading("Ways to ask you before a script runs")
+    for channel in asking:
+        click.echo(f"  {mark(ok=channel.works)} {channel.name:<13} {visible(channel.remark)}")
+
+
+def show_state(folder: Path, problem: str) -> None:
     heading("State")
     click.echo(f"  {mark(ok=not problem)} {visible(str(folder))}")
     if problem:

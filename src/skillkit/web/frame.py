@@ -62,6 +62,7 @@ def head(title: str, links: Links) -> Markup:
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} · skillkit"),
         tag("link", rel="icon", href=links.to("/favicon.svg"), type="image/svg+xml"),
+        tag("link", rel="manifest", href=links.to("/manifest.webmanifest")),
         tag("link", rel="stylesheet", href=links.to("/static/page.css")),
         tag("script", src=links.to("/static/page.js"), type="module"),
     )
