@@ -26,6 +26,10 @@ package: $(VENV)/.dev-ready  ## the wheel, proven in an empty environment
 bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 	$(BIN)/python -m bench
 
+docs: $(VENV)/.docs-ready  ## the documentation, into site/; every link is checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
+	@echo "site/index.html"
+
 system:
 	@tools/system-packages
 
@@ -34,6 +38,9 @@ $(VENV)/.core-ready: pyproject.toml constraints.txt tools/setup
 
 $(VENV)/.dev-ready: pyproject.toml constraints.txt requirements-dev.txt tools/setup
 	@tools/setup $(VENV) dev
+
+$(VENV)/.docs-ready: pyproject.toml constraints.txt requirements-docs.txt tools/setup
+	@tools/setup $(VENV) docs
 
 clean:
 	rm -rf $(VENV) .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
