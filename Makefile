@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants package bench docs clean system
+.PHONY: demo test check mutants package bench soak docs clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -29,6 +29,9 @@ bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 docs: $(VENV)/.docs-ready  ## the documentation, into site/; every link is checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
 	@echo "site/index.html"
+
+soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at what is left; SOAK_SECONDS=N
+	$(BIN)/python -m bench.soak
 
 system:
 	@tools/system-packages

@@ -14,7 +14,7 @@ from skillkit.core.frontmatter import Frontmatter, Value, decoded, read_frontmat
 from skillkit.core.models import skill_file_bytes
 from skillkit.core.values import Diagnostic
 
-__all__ = ["skill_files_and_problems", "validate_skill_file"]
+__all__ = ["NAME", "NAME_LIMIT", "skill_files_and_problems", "validate_skill_file"]
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NAME_LIMIT = 64

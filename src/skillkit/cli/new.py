@@ -1,0 +1,159 @@
+"""`skillkit new`: a name -> a skill that is valid, with a script that runs and a test of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import echo_json, json_option
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.find.validation import NAME, NAME_LIMIT, validate_skill_file
+from skillkit.present.terminal import visible
+
+__all__ = ["new_command"]
+
+SCAFFOLDS = Path(__file__).with_name("scaffolds")
+SCRIPT = "checklist"
+GAP = re.compile("@([a-z]+)@")
+USUAL_FOLDER = Path("skills")
+DESCRIPTION = (
+    "Turns a list of items into a Markdown checklist. Use when the user asks for a checklist, a to-do list or the "
+    "steps of a plan to tick off."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What differs between the scaffolds beside the text of script and test."""
+
+    program: str
+    script: str
+    test: str
+    needs: str
+
+
+LANGUAGES = {
+    "python": Language("python3", "checklist.py", "test_checklist.py", "Needs python3 3.9 or later, nothing else."),
+    "bash": Language("bash", "checklist.sh", "test_checklist.sh", "Needs bash, and python3 to read JSON."),
+    "node": Language("node", "checklist.mjs", "test_checklist.mjs", "Needs node 20 or later, no packages."),
+    "ruby": Language("ruby", "checklist.rb", "test_checklist.rb", "Needs ruby 2.7 or later, no gems."),
+    "perl": Language("perl", "checklist.pl", "test_checklist.t", "Needs perl 5.14 or later, no modules."),
+}
+
+
+def checked_name(_: click.Context, __: click.Parameter, name: str) -> str:
+    """The open standard's rule, which also keeps the folder where it was asked for."""
+    if NAME.fullmatch(name) and len(name) <= NAME_LIMIT:
+        return name
+    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in name.lower()).split()
+    near = "-".join(words)[:NAME_LIMIT].strip("-")
+    advice = f" Try {near!r}." if near else ""
+    rule = f"a skill's name has a-z, 0-9 and single hyphens between them, at most {NAME_LIMIT} characters"
+    raise click.BadParameter(f"{name!r} is no name for a skill: {rule}.{advice}")
+
+
+@click.command("new")
+@click.argument("name", metavar="NAME", callback=checked_name)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=USUAL_FOLDER,
+    show_default=True,
+    help="Make NAME in this folder.",
+)
+@click.option("--language", type=click.Choice(list(LANGUAGES)), default="python", show_default=True)
+@click.option("--description", default=DESCRIPTION, metavar="TEXT", help="What it does and when to use it.")
+@json_option
+def new_command(name: str, folder: Path, language: str, description: str, as_json: bool) -> None:
+    """Make a skill to start from: SKILL.md, a script, and a test of the script.
+
+    It is valid and runs as it is. Nothing that exists is overwritten.
+
+    \b
+    Examples:
+      skillkit new tea-list
+      skillkit new tea-list --language node --dir ~/.claude/skills
+      skillkit new tea-list --description 'Plans tea. Use when the user is thirsty.'
+    """
+    files = files_of(name, LANGUAGES[language], language, description)
+    made = write_skill(folder, name, files)
+    steps = next_steps(made, LANGUAGES[language])
+    if as_json:
+        echo_json(skill=name, language=language, folder=made.absolute(), files=sorted(files), next=steps)
+        return
+    click.echo(f"Made {visible(str(made))}")
+    for relative in sorted(files):
+        click.echo(f"  {relative}")
+    click.secho("\nNext", bold=True)
+    for purpose, command in steps.items():
+        click.echo(f"  {purpose:<9} {visible(command)}")
+
+
+def files_of(name: str, language: Language, scaffold: str, description: str) -> dict[str, str]:
+    """By relative path."""
+    script = f"scripts/{language.script}"
+    values = {
+        "name": name,
+        # A JSON text is a YAML text too, whatever stands in it.
+        "description": json.dumps(" ".join(description.split()), ensure_ascii=False),
+        "compatibility": language.needs,
+        "title": name.replace("-", " ").capitalize(),
+        "command": f"{language.program} {script}",
+    }
+    return {
+        "SKILL.md": GAP.sub(lambda gap: values[gap[1]], scaffold_text("SKILL.md.txt")),
+        script: scaffold_text(f"{scaffold}/script.txt"),
+        f"tests/{language.test}": scaffold_text(f"{scaffold}/test.txt"),
+    }
+
+
+def scaffold_text(relative: str) -> str:
+    return (SCAFFOLDS / relative).read_text(encoding="utf-8")
+
+
+def write_skill(folder: Path, name: str, files: dict[str, str]) -> Path:
+    """All of it or nothing: made beside its place, checked, then moved there."""
+    target = folder.expanduser() / name
+    if os.path.lexists(target):
+        raise ConfigurationError(f"{target} already exists and is left as it is. Choose another name or --dir.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as beside:
+            draft = Path(beside) / name
+            for relative, text in files.items():
+                path = draft / relative
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8", newline="\n")
+                path.chmod(0o644 if relative == "SKILL.md" else 0o755)
+            require_valid(draft / "SKILL.md")
+            draft.rename(target)
+    except OSError as error:
+        raise ConfigurationError(f"{target} cannot be made: {error.strerror}. Choose another --dir.") from error
+    return target
+
+
+def require_valid(file: Path) -> None:
+    """Only the description comes from outside, so only it can be at fault."""
+    problems = [f"{problem.message} {problem.remedy}" for problem in validate_skill_file(file)]
+    if problems:
+        raise click.BadParameter(" ".join(problems), param_hint="'--description'")
+
+
+def next_steps(made: Path, language: Language) -> dict[str, str]:
+    """What its author does now, as typed in this folder."""
+    skills = "" if made.parent == USUAL_FOLDER else f" --skills {shlex.quote(str(made.parent))}"
+    where = shlex.quote(str(made))
+    return {
+        "edit": f"{where}/SKILL.md and {where}/scripts/{language.script}",
+        "test": f"{language.program} {where}/tests/{language.test}",
+        "validate": f"skillkit validate {where}",
+        "run": f"skillkit run {made.name} {SCRIPT}{skills} -- 'buy tea' 'boil water'",
+    }
