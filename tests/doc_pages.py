@@ -40,9 +40,9 @@ class Command:
 
     @property
     def may_fail(self) -> bool:
-        """A page that shows skillkit's own sentence, or leaves off at a question, shows a failure."""
+        """A page that shows skillkit's own sentence or its no, or leaves off at a question, shows a failure."""
         shown = self.output or ""
-        return bool(re.search(r"^skillkit: ", shown, re.MULTILINE)) or self.ends_with_question
+        return bool(re.search(r"^skillkit: |^ *decision +deny", shown, re.MULTILINE)) or self.ends_with_question
 
     @property
     def ends_with_question(self) -> bool:

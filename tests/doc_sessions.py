@@ -62,6 +62,11 @@ subprocess.run(["git", "commit", "-am", sys.argv[1]], check=True)
 """
 
 
+def as_text(seen: str) -> str:
+    """A line that is written over is a line of its own."""
+    return CONTROLS.sub("", seen.replace("\r\x1b[K", "\n")).strip()
+
+
 class Reader:
     """Starts with the example skills, `notes`, `diary` and a table in `~/work`."""
 
@@ -168,7 +173,7 @@ class Reader:
         while True:
             seen = self.shell.expect([ENDED, re.escape(QUESTION), pexpect.TIMEOUT], timeout=1 if pressed else -1)
             if seen == 0:
-                return CONTROLS.sub("", told + self.shell.before).strip(), int(self.shell.match[1])
+                return as_text(told + self.shell.before), int(self.shell.match[1])
             if seen == 1:
                 told += self.shell.before + QUESTION
                 pressed, keys = keys[:1] or "3", keys[1:]

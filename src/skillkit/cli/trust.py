@@ -21,7 +21,7 @@ from skillkit.cli.options import (
 )
 from skillkit.core.decide.trust import Approval, StandingApprovals
 from skillkit.core.digest import manifest_of, snapshot_of
-from skillkit.core.exceptions import StateUnavailableError
+from skillkit.core.exceptions import ContentChangedError, StateUnavailableError
 from skillkit.core.models import Skill
 from skillkit.core.questions import FileChange
 from skillkit.core.state import StateStore, state_folder
@@ -55,6 +55,7 @@ def trust() -> None:
 @trust.command("add")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @roots_options
+@click.option("--digest", "reviewed", metavar="SHA256", help="Only if its content has this digest, all of it.")
 @click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
 @json_option
 def add_command(
@@ -62,6 +63,7 @@ def add_command(
     skills: tuple[Path, ...],
     plugins: tuple[Path, ...],
     state_dir: Path | None,
+    reviewed: str | None,
     is_sure: bool,
     as_json: bool,
 ) -> None:
@@ -71,11 +73,17 @@ def add_command(
     Examples:
       skillkit trust add csv-report
       skillkit trust add csv-report --yes
+      skillkit trust add csv-report --yes --digest 685465d6...
     """
     with manager_for(skills, plugins, state_dir) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
     manifest = manifest_of(skill.base_directory)
     show_what(skill, manifest.digest, len(manifest.entries))
+    if reviewed is not None and reviewed != manifest.digest:
+        raise ContentChangedError(
+            f"{skill.name!r} is not trusted: its digest is {manifest.digest}, not {reviewed}. Look at what differs from "
+            "what was reviewed; to trust it all the same, leave out --digest."
+        )
     if not is_sure:
         click.confirm("Trust it as it is now?", abort=True, err=True)
     store = StateStore(folder)
