@@ -17,6 +17,8 @@ from doc_pages import QUESTION, ROOT, Block, commands_of, is_as_shown
 from skill_folders import skill_folder
 
 import skillkit
+from skillkit.core.record import AuditLog
+from skillkit.core.state import StateStore
 
 __all__ = ["Reader"]
 
@@ -189,8 +191,18 @@ class Reader:
         if self.python is None:
             self.python = self.started([sys.executable, "-c", PYTHON])
             assert self.told_by_python("the reader's own", GIVEN) == ""
+        failed = self.failed_runs()
         problem = self.told_by_python(f"line {block.line}", text)
         assert problem == "", f"line {block.line}: {problem}"
+        assert self.failed_runs() == failed, f"line {block.line}: {self.failed_runs()}"
+
+    def failed_runs(self) -> list[str]:
+        """Code need not look at a result; the record does."""
+        store = StateStore(self.home / ".local/state/skillkit")
+        try:
+            return [str(each.fields) for each in AuditLog(store).records() if each.fields.get("exit_code")]
+        finally:
+            store.close()
 
     def told_by_python(self, name: str, text: str) -> str:
         assert self.python is not None
@@ -225,7 +237,12 @@ class Reader:
         until = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < until:
             told = subprocess.run(
-                ["bash", "-c", command], cwd=self.work, env=self.environment, capture_output=True, text=True, check=False
+                ["bash", "-c", command],
+                cwd=self.work,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if value := told.stdout.strip():
                 return value

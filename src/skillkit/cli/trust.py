@@ -81,8 +81,8 @@ def add_command(
     show_what(skill, manifest.digest, len(manifest.entries))
     if reviewed is not None and reviewed != manifest.digest:
         raise ContentChangedError(
-            f"{skill.name!r} is not trusted: its digest is {manifest.digest}, not {reviewed}. Look at what differs from "
-            "what was reviewed; to trust it all the same, leave out --digest."
+            f"{skill.name!r} is not trusted: its digest is {manifest.digest}, not {reviewed}. Look at what differs "
+            "from what was reviewed; to trust it all the same, leave out --digest."
         )
     if not is_sure:
         click.confirm("Trust it as it is now?", abort=True, err=True)
