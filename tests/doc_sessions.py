@@ -234,20 +234,15 @@ class Reader:
         return text.replace("/home/me", str(self.home))
 
     def value_of(self, command: str) -> str:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < until:
+        until, program = time.monotonic() + PATIENCE_SECONDS, ["bash", "-c", command]
+        while True:
             told = subprocess.run(
-                ["bash", "-c", command],
-                cwd=self.work,
-                env=self.environment,
-                capture_output=True,
-                text=True,
-                check=False,
+                program, cwd=self.work, env=self.environment, capture_output=True, text=True, check=False
             )
             if value := told.stdout.strip():
                 return value
+            assert time.monotonic() < until, f"{command} gives nothing: {told.stderr}"
             time.sleep(0.1)
-        raise AssertionError(f"{command} gives nothing: {told.stderr}")
 
     def wait_for_the_rest(self) -> None:
         for block, program in self.waiting:
