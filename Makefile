@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants package bench soak docs clean system
+.PHONY: demo test check mutants package bench soak coverage test-versions docs clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -33,6 +33,13 @@ docs: $(VENV)/.docs-ready  ## the documentation, into site/; every link is check
 soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at what is left; SOAK_SECONDS=N
 	$(BIN)/python -m bench.soak
 
+coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take; fails under 95 %
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/core tests/properties tests/attacks \
+		tests/integrations/inline tests/integrations/test_functions.py
+
+test-versions: system  ## the core's tests on every Python that is here
+	tools/test-versions
+
 system:
 	@tools/system-packages
 
@@ -46,4 +53,4 @@ $(VENV)/.docs-ready: pyproject.toml constraints.txt requirements-docs.txt tools/
 	@tools/setup $(VENV) docs
 
 clean:
-	rm -rf $(VENV) .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -23,6 +23,14 @@ def test_the_demo_succeeds_from_any_folder_and_leaves_nothing(tmp_path: Path) ->
     assert [line for line in ended.stderr.splitlines(keepends=True) if line.startswith("skillkit:")] == [refusal]
     for shown in ("$ skillkit list", "$ skillkit show csv-report", "6 checked, 0 errors", "# CSV report", "Intact:"):
         assert shown in ended.stdout
+    question, _, rest = ended.stdout.partition("$ skillkit approvals answer ")
+    assert "Yes in this session" in question
+    assert "# CSV report\n" not in question, "it has run before it was approved"
+    assert "# CSV report\n" in rest.partition("# And a script that is too curious?")[0]
+    assert "yes once by cli" in rest
+    if "(left out: this machine has no walls" not in ended.stdout:
+        curious = rest.partition("$ skillkit run curious look --yes\n")[2].splitlines()[:4]
+        assert [line.endswith(": done") for line in curious] == [False, False, False, True]
     approved, _, unapproved = ended.stdout.partition("# And of one that nobody approved")
     assert '<script_output source="scripts/report.py" arguments="--sample" status="ok" exit_code="0">' in approved
     assert 'arguments="--sample" status="approval_unavailable">' in unapproved

@@ -1,9 +1,16 @@
-"""`skillkit demo`: the product's main job on the skills that ship with it."""
+"""`skillkit demo`: the product's main job on the skills that ship with it, told from the first look to the record."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,50 +18,177 @@ import click
 
 import skillkit
 from skillkit.cli.main import exit_code_of
-from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.policy import STANDARD, ScriptPolicy
+from skillkit.cli.options import screen_width
+from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
+from skillkit.core.policy import GUARDED, STANDARD, ScriptPolicy
+from skillkit.core.questions import OptionRequest
 from skillkit.core.run import machine_tiers
+from skillkit.core.runs import ScriptExecutionResult
 from skillkit.present.terminal import visible
 
 __all__ = ["demo_command"]
 
 REFUSED = 126
+WAIT_SECONDS = 60
+SOURCE_ROWS = 6
+# Each attempt would succeed without walls.
+CURIOUS = """\
+\"\"\"Tries what no script should do, and says how far it came.\"\"\"
+
+import os
+import socket
+
+
+def attempt(what, act):
+    try:
+        act()
+        print(f"{what}: done")
+    except OSError as error:
+        print(f"{what}: {error.strerror}")
+
+
+attempt("read a file of yours", lambda: open(@file@).read())
+attempt("change its own skill", lambda: open(__file__, "a").write("# changed"))
+attempt("connect to a server", lambda: socket.create_connection(("127.0.0.1", @port@), 5))
+attempt("write into its work folder", lambda: os.mkdir(os.environ["SKILL_WORK_DIR"] + "/made"))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where the demo plays."""
+
+    examples: str
+    folder: Path
+    has_walls: bool
+
+    @property
+    def state(self) -> str:
+        return str(self.folder / "state")
+
+    @property
+    def there(self) -> list[str]:
+        return ["--skills", self.examples, "--state-dir", self.state]
+
+    @property
+    def policy(self) -> list[str]:
+        """The usual policy needs walls; where a machine has none, the demo says that it does without."""
+        return [] if self.has_walls else ["--policy", "standard"]
+
+    @property
+    def approved(self) -> list[str]:
+        return [*self.policy, *(["--yes"] * self.has_walls)]
 
 
 @click.command("demo")
 def demo_command() -> None:
-    """Show skillkit at work on the example skills; asks nothing, changes nothing."""
-    examples = str(example_skills())
-    with TemporaryDirectory(prefix="skillkit-demo-") as state:
-        there = ["--skills", examples, "--state-dir", state]
-        # The usual policy needs walls; where a machine has none, the demo says that it does without.
+    """Show skillkit at work on the example skills; asks nothing, changes nothing.
+
+    \b
+    Example:
+      skillkit demo
+    """
+    with TemporaryDirectory(prefix="skillkit-demo-") as folder:
         has_walls = any(attempt.sandbox for attempt in machine_tiers())
-        walls = [] if has_walls else ["--policy", "standard"]
-        approved = [*walls, *(["--yes"] * has_walls)]
-        show_step("What is installed here?", ["list", *there])
-        show_step("What does one of them offer?", ["show", "csv-report", *there])
-        show_step("Do they keep to the open standard?", ["validate", examples])
-        show_step("May a script of it run, and what could it reach?", ["check", "csv-report", "report", *walls, *there])
-        sample = [*approved, *there, "--", "--sample"]
-        show_step("Run a Python script.", ["run", "csv-report", "report", *sample])
-        show_step("Run a shell script.", ["run", "log-digest", "digest.sh", *sample], needs="bash")
-        show_step("Run a JavaScript one.", ["run", "log-digest", "jsonl.mjs", *sample], needs="node")
-        show_step(
-            "A skill that lists only the tool Read may not run scripts.",
-            ["run", "house-style", "check_words", *there],
-            expected=REFUSED,
-        )
-        show_step("Trust a skill, as it is now.", ["trust", "add", "csv-report", "--yes", *there])
-        policy = None if has_walls else STANDARD
-        show_loading("What an agent gets that loads it: its commands have run.", "csv-report", examples, state, policy)
-        show_loading("And of one that nobody approved: nothing has.", "log-digest", examples, state, policy)
-        show_step("Everything is on record.", ["audit", "tail", "--state-dir", state])
-        show_step("And the record is intact.", ["audit", "verify", "--state-dir", state])
+        stage = Stage(str(example_skills()), Path(folder), has_walls)
+        show_skills(stage)
+        show_runs(stage)
+        show_agent(stage)
+        show_step("Everything is on record.", ["audit", "tail", "--state-dir", stage.state])
+        show_step("And the record is intact.", ["audit", "verify", "--state-dir", stage.state])
+    click.secho("\n# Now you: what this machine offers, the skills you have, a skill of your own.", fg="cyan")
+    click.secho("$ skillkit doctor\n$ skillkit list\n$ skillkit new my-skill", bold=True)
 
 
-def show_step(question: str, words: list[str], *, needs: str = "", expected: int = 0) -> None:
+def show_skills(stage: Stage) -> None:
+    show_step("What is installed here?", ["list", *stage.there])
+    show_step("What does one of them offer?", ["show", "csv-report", *stage.there])
+    show_step("Do they keep to the open standard?", ["validate", stage.examples])
+    words = ["check", "csv-report", "report", *stage.policy, *stage.there]
+    show_step("May a script of it run, and what could it reach?", words)
+
+
+def show_runs(stage: Stage) -> None:
+    show_approval(stage)
+    sample = [*stage.approved, *stage.there, "--", "--sample"]
+    show_step("You may also say yes beforehand. A shell script.", ["run", "log-digest", "digest.sh", *sample], "bash")
+    show_step("A JavaScript one.", ["run", "log-digest", "jsonl.mjs", *sample], "node")
+    show_walls(stage)
+    words = ["run", "house-style", "check_words", *stage.there]
+    show_step("A skill that lists only the tool Read may not run scripts.", words, expected=REFUSED)
+
+
+def show_agent(stage: Stage) -> None:
+    show_step("Trust a skill, as it is now.", ["trust", "add", "csv-report", "--yes", *stage.there])
+    show_loading("What an agent gets that loads it: its commands have run.", "csv-report", stage)
+    show_loading("And of one that nobody approved: nothing has.", "log-digest", stage)
+
+
+def show_approval(stage: Stage) -> None:
+    """A program asks and waits; the answer comes from another command, as it would from another window."""
+    from skillkit.core.decide.requests import World
+    from skillkit.present.request import prompt_text
+
+    heading("An agent's program runs a script. The first run of a skill is asked about; until then it waits.")
+    click.secho('>>> manager.execute_skill_script("csv-report", "report", argv=["--sample"])', bold=True)
+    with World(stage.state) as world, waiting_run(stage, world) as run:
+        request = first_request(world, run)
+        colour = sys.stdout.isatty()
+        click.echo(prompt_text(request, screen_width(), color=colour, source_rows=SOURCE_ROWS).rstrip())
+        words = ["approvals", "answer", request.id[:12], "yes_once", "--state-dir", stage.state]
+        show_step("You answer where you are: in the terminal, in another one, on a page.", words)
+        heading("Now it has run.")
+        click.echo(run.result().stdout, nl=False)
+
+
+@contextmanager
+def waiting_run(stage: Stage, world: skillkit.World) -> Iterator[Future[ScriptExecutionResult]]:
+    from skillkit.approvers.store import StoreApprover
+
+    policy = GUARDED if stage.has_walls else replace(STANDARD, approval="first_run")
+    approver = StoreApprover(world, expires_in=WAIT_SECONDS)
+    places = skillkit.SkillManager(stage.examples, "", [], [], policy=policy, approver=approver, state_dir=stage.state)
+    with places as manager, ThreadPoolExecutor(1) as pool:
+        yield pool.submit(manager.execute_skill_script, "csv-report", "report", argv=["--sample"])
+
+
+def first_request(world: skillkit.World, run: Future[ScriptExecutionResult]) -> OptionRequest:
+    """As soon as it is there; the run's own error if it ends before it asks."""
+    until = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < until:
+        if pending := world.pending():
+            return pending[0]
+        if run.done():
+            run.result()
+        time.sleep(0.01)
+    raise ApprovalUnavailableError("The demo's question did not come. Look at 'skillkit doctor'.")
+
+
+def show_walls(stage: Stage) -> None:
+    """A script made here, because no skill that ships with skillkit tries such things."""
+    question = "And a script that is too curious? It runs inside walls."
+    if not stage.has_walls:
+        heading(question)
+        click.echo("(left out: this machine has no walls; 'skillkit doctor' says how to get them)")
+        return
+    skill = stage.folder / "skills" / "curious"
+    (skill / "scripts").mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: curious\ndescription: Looks around.\n---\n", encoding="utf-8")
+    (stage.folder / "diary.txt").write_text("Dear diary", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        text = CURIOUS.replace("@file@", repr(str(stage.folder / "diary.txt")))
+        text = text.replace("@port@", str(server.getsockname()[1]))
+        (skill / "scripts" / "look.py").write_text(text, encoding="utf-8")
+        show_step(question, ["run", "curious", "look", "--yes", "--skills", str(skill.parent), *stage.there[2:]])
+
+
+def heading(text: str) -> None:
+    click.secho(f"\n# {text}", fg="cyan")
+
+
+def show_step(question: str, words: list[str], needs: str = "", *, expected: int = 0) -> None:
     """The command as a person would type it, and what it really prints."""
-    click.secho(f"\n# {question}", fg="cyan")
+    heading(question)
     if needs and shutil.which(needs) is None:
         click.echo(f"(left out: {needs} is not installed)")
         return
@@ -64,13 +198,14 @@ def show_step(question: str, words: list[str], *, needs: str = "", expected: int
         raise click.exceptions.Exit(code or 1)
 
 
-def show_loading(question: str, skill: str, examples: str, state: str, policy: ScriptPolicy | None) -> None:
+def show_loading(question: str, skill: str, stage: Stage) -> None:
     """What the tool returns, without the instructions in the middle."""
     from skillkit.integrations.functions import SkillFunctions
 
-    click.secho(f"\n# {question}", fg="cyan")
+    heading(question)
     click.secho(f'>>> SkillFunctions(manager).call("load_skill", {{"skill_name": "{skill}"}})', bold=True)
-    with skillkit.SkillManager(examples, "", [], [], policy=policy, state_dir=state) as manager:
+    policy: ScriptPolicy | None = None if stage.has_walls else STANDARD
+    with skillkit.SkillManager(stage.examples, "", [], [], policy=policy, state_dir=stage.state) as manager:
         text = SkillFunctions(manager).call("load_skill", {"skill_name": skill}).content
     opening, _, rest = text.partition("\n")
     _, tag, resources = rest.partition("\n<active_resources>")
