@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants package bench soak coverage test-versions docs clean system
+.PHONY: demo test check mutants package bench bench-peers soak coverage test-versions docs clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -25,6 +25,9 @@ package: $(VENV)/.dev-ready  ## the wheel, proven in an empty environment
 
 bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 	$(BIN)/python -m bench
+
+bench-peers: $(VENV)/.dev-ready system  ## installs other runtimes of skills, measures all; writes bench/peers/results.md
+	$(BIN)/python -m bench.peers
 
 docs: $(VENV)/.docs-ready  ## the documentation, into site/; every link is checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean

@@ -1,0 +1,1 @@
+"""The same scripts through skillkit, through other runtimes of skills, and through plain `subprocess.run`."""
