@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants package bench bench-peers soak coverage test-versions docs clean system
+.PHONY: demo test check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -42,6 +42,9 @@ coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take
 
 test-versions: system  ## the core's tests on every Python that is here
 	tools/test-versions
+
+screenshots: $(VENV)/.dev-ready system  ## docs/images: every view of the approval page
+	$(BIN)/python tools/screenshots
 
 system:
 	@tools/system-packages

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import mcp_types as types
 import pytest
 from asking import only_pending
@@ -20,6 +21,8 @@ from skillkit import GUARDED, World
 from skillkit.core.questions import OPTIONS, OptionRequest
 from skillkit.integrations.mcp.approval import form_of
 from skillkit.integrations.mcp.server import create_server
+from skillkit.web.approver import LocalPage
+from skillkit.web.presence import running_page
 
 SCRIPTS = {"scripts/hello.sh": 'echo "hello $1"\n'}
 
@@ -194,3 +197,28 @@ def test_the_command_line_answers_for_a_client_without_a_form(tmp_path: Path, er
         subprocess.run(command, check=True, env=environment(tmp_path), capture_output=True, timeout=60)
         assert text_of(running.result(60)) == "hello there\n"
     assert only_record(tmp_path, "started")["channel"] == "cli"
+
+
+def test_the_model_is_told_the_page_s_address_and_cannot_log_in_with_it(tmp_path: Path, era: str) -> None:
+    with (
+        LocalPage(tmp_path / "state") as page,
+        talking(tmp_path, era, has_form=False, approval_wait=0.1, page=page.address) as talk,
+    ):
+        told = text_of(talk.run("demo", "hello"))
+        assert f"on the page {page.address()} (`skillkit web` logs them in)" in told
+        assert "token" not in told
+        assert httpx.get(page.address()).status_code == 401
+        assert httpx.get(page.link()).status_code == 303, "a link that a person gets works"
+
+
+def test_the_page_of_a_server_process_can_be_opened_by_its_owner(tmp_path: Path) -> None:
+    options = ("--approval-wait", "0.2", "--ask-locally")
+    with conversing(over_stdio(tmp_path, *options), tmp_path, era=ERAS[0], has_form=False) as talk:
+        talk.add_skill("demo", SCRIPTS)
+        told = text_of(talk.run("demo", "hello"))
+        page = running_page(tmp_path / "state")
+        assert page is not None
+        assert page.address in told
+        assert page.token not in told
+        assert httpx.get(page.new_link()).status_code == 303
+    assert wait_for(lambda: running_page(tmp_path / "state") is None)

@@ -22,13 +22,17 @@ CHANNEL = "cli"
 SHORT_ID = 12
 NEWEST = 20
 UNLIMITED = 10_000
+WRONG_USAGE = 2
 
 _HEADINGS = ("ID", "EXPIRES IN", "SESSION", "OPTIONS", "QUESTION")
 _PAST_HEADINGS = ("ID", "ASKED (UTC)", "OUTCOME", "QUESTION")
 
 
-@click.group("approvals")
-def approvals() -> None:
+@click.group("approvals", invoke_without_command=True)
+@click.option("--window", is_flag=True, help="Show the approval page in a window of its own.")
+@state_option
+@click.pass_context
+def approvals(ctx: click.Context, window: bool, state_dir: Path | None) -> None:
     """See what waits for your word, and give it.
 
     \b
@@ -36,7 +40,17 @@ def approvals() -> None:
       skillkit approvals list                      what is waiting
       skillkit approvals show 3f2a                 all about one question
       skillkit approvals answer 3f2a yes_once      answer it
+      skillkit approvals --window                  the same on a page, in a window
     """
+    if window and ctx.invoked_subcommand is None:
+        from skillkit.cli.window import run_window
+
+        run_window(state_dir)
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(WRONG_USAGE)
+    elif window or state_dir is not None:
+        raise click.UsageError("--window stands alone; --state-dir stands behind the command it is for.")
 
 
 @approvals.command("list")

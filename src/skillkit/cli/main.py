@@ -59,6 +59,7 @@ COMMANDS = {
     "audit": "audit:audit",
     "config": "config:config",
     "mcp": "mcp:mcp_command",
+    "web": "web:web_command",
     "doctor": "doctor:doctor_command",
     "new": "new:new_command",
     "demo": "demo:demo_command",

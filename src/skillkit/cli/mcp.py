@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import click
 
 from skillkit.cli.options import manager_for, policy_options, roots_options
 from skillkit.cli.run import current_workspace
+from skillkit.core.exceptions import ConfigurationError, SkillKitError
+from skillkit.core.manager import SkillManager
 
 __all__ = ["mcp_command"]
 
@@ -66,9 +70,9 @@ def mcp_command(
 ) -> None:
     """Serve skills to MCP clients: tools, resources and prompts.
 
-    Before a script first runs, the client shows its user a form; where it cannot, the question waits for
-    'skillkit approvals answer'. Over HTTP each request needs a bearer token: $SKILLKIT_MCP_TOKEN, or one that
-    is made up and told on stderr.
+    Before a script first runs, the client shows its user a form; where it cannot, the question waits on the approval
+    page ('skillkit web') and for 'skillkit approvals answer'. Over HTTP each request needs a bearer token:
+    $SKILLKIT_MCP_TOKEN, or one that is made up and told on stderr.
 
     \b
     Examples:
@@ -83,8 +87,12 @@ def mcp_command(
     from skillkit.integrations.mcp.server import create_server
 
     chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
-    with manager_for(skills, plugins, state_dir, **chosen, workspace=workspace or current_workspace()) as manager:
-        server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally)
+    with ExitStack() as held:
+        manager = held.enter_context(
+            manager_for(skills, plugins, state_dir, **chosen, workspace=workspace or current_workspace())
+        )
+        page = held.enter_context(local_page(manager))
+        server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
         if address is None:
             from skillkit.integrations.mcp.stdio import serve_stdio
 
@@ -93,6 +101,30 @@ def mcp_command(
             from skillkit.integrations.mcp.http import serve_http
 
             serve_http(server, *address, token_for(*address), say)
+
+
+@contextmanager
+def local_page(manager: SkillManager) -> Iterator[Callable[[], str] | None]:
+    """Gives the address of the world's approval page, started by the first question if there is none."""
+    from skillkit.web import require_web
+
+    try:
+        require_web()
+    except ConfigurationError:  # without the extra there are the other ways to answer
+        yield None
+        return
+    from skillkit.web.approver import LocalPage
+
+    with LocalPage(manager.state_dir, manager=manager) as page:
+
+        def address() -> str:
+            try:
+                return page.address()
+            except (OSError, SkillKitError) as error:  # there are other ways to answer
+                say(f"the approval page cannot be served: {error}")
+                return ""
+
+        yield address
 
 
 def token_for(host: str, port: int) -> str:

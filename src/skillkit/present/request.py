@@ -10,8 +10,11 @@ from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout,
 from skillkit.present.terminal import cut, width_of
 
 __all__ = [
+    "CHANGE_KINDS",
     "NARROWEST",
+    "SCOPES",
     "SOURCE_ROWS",
+    "as_word",
     "decision_text",
     "diff_text",
     "form_text",

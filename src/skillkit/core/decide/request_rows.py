@@ -29,6 +29,7 @@ __all__ = [
     "no_longer_pending",
     "opened",
     "past_rows",
+    "pending_ids",
     "pending_rows",
     "renew",
     "row_at",
@@ -160,6 +161,13 @@ def newest_row(connection: sqlite3.Connection, request_id: str) -> Row | None:
 def pending_rows(connection: sqlite3.Connection) -> list[Row]:
     found = connection.execute(f"{_COLUMNS} where state = 'pending'").fetchall()
     return sorted((row_from(values) for values in found), key=lambda row: row.seq)
+
+
+def pending_ids(connection: sqlite3.Connection, now: Moment) -> list[tuple[int, str]]:
+    """Number and id of what can be answered; what it carries is not read."""
+    found = connection.execute(f"{_LIFE}, id from requests where state = 'pending'").fetchall()
+    alive = [(values[0], values[6]) for values in found if is_alive(connection, life_from(values[:6]), now)]
+    return sorted(alive)
 
 
 def past_rows(connection: sqlite3.Connection, limit: int) -> list[Row]:

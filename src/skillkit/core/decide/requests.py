@@ -127,8 +127,37 @@ class World:
             found = rows.pending_rows(connection)
             return [row.request for row in found if rows.is_alive(connection, row.life, now)]
 
-    def answer(self, request_id: str, option_id: str, channel: str) -> OptionAnswer:
-        """The first answer wins; RequestClosedError says who was first, or why it is too late."""
+    def pending_ids(self) -> list[tuple[int, str]]:
+        """Number and id of what can be answered now, the oldest first; cheap, whatever the requests carry."""
+        if not self._store.path.exists():
+            return []
+        with self._store.connection() as connection:
+            return rows.pending_ids(connection, moment_now())
+
+    def change_mark(self) -> tuple[int, int, int]:
+        """Another value after every commit to the world's file, whoever made it; reads no table."""
+        if not self._store.path.exists():
+            return 0, 0, 0
+        with self._store.connection() as connection:
+            version = connection.execute("pragma data_version").fetchone()[0]
+            return id(connection), version, connection.total_changes
+
+    def find(self, request_id: str) -> OptionRequest | PastRequest | None:
+        """The request while it can be answered, then what became of it; the newest of its id."""
+        if not self._store.path.exists():
+            return None
+        with self._transaction() as connection:
+            rows.close_dead(connection, moment_now())
+            row = rows.newest_row(connection, request_id)
+        if row is None or row.state == rows.PENDING:
+            return None if row is None else row.request
+        return PastRequest(row.request, row.state, row.answer)
+
+    def answer(self, request_id: str, option_id: str, channel: str, *, created_at: float | None = None) -> OptionAnswer:
+        """The first answer wins; RequestClosedError says who was first, or why it is too late.
+
+        With `created_at`, the answer is for the question that was asked at that moment and for no later one.
+        """
         require_channel(channel)
         if not self._store.path.exists():
             raise closed(request_id, None)
@@ -138,6 +167,10 @@ class World:
             if row is None or row.state != rows.PENDING:
                 connection.execute("commit")
                 raise closed(request_id, row)
+            if created_at not in (None, row.request.created_at):
+                raise RequestClosedError(
+                    f"The request {request_id!r} was asked anew meanwhile. Look at it again.", request_id=request_id
+                )
             require_offered(row.request, option_id)
             answer = OptionAnswer(option_id, channel, time.time(), request_id)
             rows.write_answer(connection, row.seq, answer)

@@ -7,7 +7,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,15 @@ from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionReques
 from skillkit.integrations.mcp.wording import in_unicode
 from skillkit.present.request import form_text
 
-__all__ = ["CallAnswers", "LocalApprover", "McpApprover", "QuestionReturned", "can_elicit", "question_result"]
+__all__ = [
+    "CallAnswers",
+    "LocalApprover",
+    "McpApprover",
+    "PageAddress",
+    "QuestionReturned",
+    "can_elicit",
+    "question_result",
+]
 
 FIELD = "answer"
 INPUT = "approval"
@@ -35,9 +43,15 @@ STATE_SECONDS = 600.0
 COLUMNS = 96
 SOURCE_ROWS = 150
 FOR_ONE_RUN = ("yes_once",)
-HOW_TO_ANSWER = "A person can answer it from a terminal (`skillkit approvals list`); then call the tool again."
+HOW_TO_ANSWER = (
+    "A person can answer it {page}from a terminal (`skillkit approvals list`); then call the tool again. "
+    "Only a person may answer: tell them, and do not answer it yourself."
+)
+ON_THE_PAGE = "on the page {address} (`skillkit web` logs them in) or "
 
 Context = ServerRequestContext[Any, Any]
+PageAddress = Callable[[], str]
+"""Where the world's approval page is, made sure of when it is called; "" where there is none."""
 
 
 class QuestionReturned(BaseException):
@@ -203,12 +217,14 @@ class LocalApprover:
 
     channel = "store"
 
-    def __init__(self, state_dir: Path, wait_seconds: float) -> None:
+    def __init__(self, state_dir: Path, wait_seconds: float, page: PageAddress | None = None) -> None:
         self.state_dir = state_dir
         self.wait_seconds = wait_seconds
+        self.page = page
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         lifetime = max(LIFETIME_SECONDS, self.wait_seconds)
+        address = self.page() if self.page is not None else ""
         stop = Cancellation(cancel, Deadline(self.wait_seconds))
         try:
             with World(self.state_dir) as world:
@@ -222,5 +238,11 @@ class LocalApprover:
                 raise
             reason = f"nobody answered within {self.wait_seconds:g} s"
             raise ApprovalUnavailableError(
-                f"Not approved: {reason}. The question stays open for {lifetime:g} s. {HOW_TO_ANSWER}", reasons=[reason]
+                f"Not approved: {reason}. The question stays open for {lifetime:g} s. {how_to_answer(address)}",
+                reasons=[reason],
             ) from error
+
+
+def how_to_answer(address: str) -> str:
+    """With the address of the page, which is no secret; never with a link that logs in: a model reads this."""
+    return HOW_TO_ANSWER.format(page=ON_THE_PAGE.format(address=address) if address else "")

@@ -22,6 +22,7 @@ from skillkit.integrations.mcp.approval import (
     CallAnswers,
     LocalApprover,
     McpApprover,
+    PageAddress,
     QuestionReturned,
     ReturningApprover,
     can_elicit,
@@ -49,19 +50,28 @@ Context = ServerRequestContext[Any, Any]
 
 
 def create_server(
-    manager: SkillManager, *, approval_wait: float = APPROVAL_WAIT_SECONDS, asks_client: bool = True
+    manager: SkillManager,
+    *,
+    approval_wait: float = APPROVAL_WAIT_SECONDS,
+    asks_client: bool = True,
+    page: PageAddress | None = None,
 ) -> Server[Any]:
-    """`asks_client=False` leaves every question to those who share the world, whatever the client can do."""
-    return SkillServer(manager, approval_wait=approval_wait, asks_client=asks_client).server
+    """`asks_client=False` leaves every question to those who share the world, whatever the client can do.
+
+    `page` gives the address of the world's approval page, for whoever is told that a question stays open.
+    """
+    return SkillServer(manager, approval_wait=approval_wait, asks_client=asks_client, page=page).server
 
 
 class SkillServer:
     """One server; its session is its life, or one conversation of it where the transport knows such."""
 
-    def __init__(self, manager: SkillManager, *, approval_wait: float, asks_client: bool) -> None:
+    def __init__(
+        self, manager: SkillManager, *, approval_wait: float, asks_client: bool, page: PageAddress | None = None
+    ) -> None:
         self.manager = manager
         self.session_id = f"mcp-{secrets.token_hex(8)}"
-        self.local = LocalApprover(manager.state_dir, approval_wait)
+        self.local = LocalApprover(manager.state_dir, approval_wait, page)
         self.asks_client = asks_client
         self.answers = CallAnswers()
         self.server = self._served(Publishing(SkillCatalog(manager)))

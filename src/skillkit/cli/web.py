@@ -1,0 +1,87 @@
+"""`skillkit web`: the page where a person sees what waits for their word, and gives it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from skillkit.cli.options import json_option, manager_for, roots_options
+from skillkit.cli.run import ended_by_signals
+
+__all__ = ["web_command"]
+
+LAST_PORT = 65535
+
+
+@click.command("web")
+@click.option("--port", type=click.IntRange(0, LAST_PORT), help="Serve on this port; a free one unless named.")
+@click.option("--no-open", is_flag=True, help="Only print the link: no browser, no notifications.")
+@roots_options
+@json_option
+def web_command(
+    port: int | None,
+    no_open: bool,
+    skills: tuple[Path, ...],
+    plugins: tuple[Path, ...],
+    state_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Show the approval page in your browser.
+
+    It is served on this machine only. The link logs in one browser, once; run the command again for another
+    link to a page that is already there. Ctrl-C ends the page; whoever waits for an answer goes on waiting.
+
+    \b
+    Examples:
+      skillkit web
+      skillkit web --port 8765 --no-open
+      skillkit web --json
+    """
+    from skillkit.web import require_web
+
+    require_web()
+    from skillkit.web.approver import LocalPage
+
+    with ended_by_signals(), ExitStack() as held:
+        manager = held.enter_context(manager_for(skills, plugins, state_dir))
+        page = held.enter_context(LocalPage(manager.state_dir, manager=manager, port=port or 0))
+        if port is not None:
+            page.serve()
+        show(page.link(), is_ours=page.is_ours, opens=not no_open, as_json=as_json)
+        if page.is_ours:
+            if not no_open:
+                from skillkit.web.desktop import Herald, notify
+
+                held.enter_context(Herald(page.world, lambda: notify(page.link)))
+            wait_for_interrupt()
+
+
+def show(link: str, *, is_ours: bool, opens: bool, as_json: bool) -> None:
+    """The link goes where the person who started us looks, and nowhere else."""
+    address = link.partition("/login")[0]
+    if as_json:
+        told = {"schema_version": 1, "address": address, "link": link, "served_here": is_ours, "pid": os.getpid()}
+        click.echo(json.dumps(told))
+    else:
+        click.echo(f"Approval page: {address}" if is_ours else f"The page is already served: {address}")
+        click.echo(f"Log in, once:  {link}")
+    if opens:
+        from skillkit.web.desktop import open_browser
+
+        is_open = open_browser(link)
+        click.echo("Your browser shows it." if is_open else "No browser was found; open the link yourself.", err=True)
+    if is_ours:
+        click.echo("Ctrl-C ends it.", err=True)
+
+
+def wait_for_interrupt() -> None:
+    """Ctrl-C is how a page is meant to end."""
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("", err=True)

@@ -1,0 +1,140 @@
+"""A request -> the world's store and a page that shows it, where a person answers in a browser."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from skillkit.approvers.store import StoreApprover
+from skillkit.core.decide.requests import LIFETIME_SECONDS, World
+from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError, StateUnavailableError
+from skillkit.core.manager import SkillManager
+from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.web import require_web
+from skillkit.web.desktop import notify, open_browser
+from skillkit.web.presence import announced, running_page
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.web.serving import PageServer
+
+__all__ = ["LocalPage", "WebApprover"]
+
+
+class LocalPage:
+    """The page of a world: one that serves it already, else one that this process serves from first use until closed.
+
+    Its `address` may be told to anybody; a link that logs in is for a person only.
+    """
+
+    def __init__(
+        self, state_dir: str | Path | None = None, *, manager: SkillManager | None = None, port: int = 0
+    ) -> None:
+        require_web()
+        self.world = World(state_dir)
+        self.manager = manager
+        self.port = port
+        self._lock = threading.Lock()
+        self._open = ExitStack()
+        self._server: PageServer | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process serves it."""
+        return self._server is not None
+
+    def address(self) -> str:
+        """Where it is; a page is started if there is none."""
+        with self._lock:
+            running = None if self._server else running_page(self.world.folder)
+            return running.address if running is not None else self._served().address
+
+    def link(self) -> str:
+        """One that logs a person in, once; a page of another process that gives none is replaced by our own."""
+        with self._lock:
+            running = None if self._server else running_page(self.world.folder)
+            return (running.new_link() if running is not None else "") or self._served().login_url()
+
+    def serve(self) -> None:
+        """From this process, even if another one does already."""
+        with self._lock:
+            self._served()
+
+    def _served(self) -> PageServer:
+        from skillkit.web.serving import PageServer
+
+        if self._server is None:
+            with ExitStack() as opening:
+                server = opening.enter_context(PageServer(self.world, manager=self.manager, port=self.port))
+                opening.enter_context(announced(self.world.folder, server.address, server.access.api_token))
+                self._open = opening.pop_all()
+            self._server = server
+        return self._server
+
+    def close(self) -> None:
+        with self._lock:
+            self._server = None
+            self._open.close()
+        self.world.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class WebApprover:
+    """Waits for whoever answers first; the answer names their channel, `web` for the page.
+
+    With `open_browser` the first question opens the page; every later one only notifies.
+    """
+
+    channel = "web"
+
+    def __init__(
+        self,
+        state_dir: str | Path | None = None,
+        *,
+        manager: SkillManager | None = None,
+        open_browser: bool = False,
+        expires_in: float = LIFETIME_SECONDS,
+    ) -> None:
+        self.page = LocalPage(state_dir, manager=manager)
+        self.expires_in = expires_in
+        self._opens = open_browser
+        self._lock = threading.Lock()
+        self._was_opened = False
+
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        try:
+            self.page.address()
+        except (OSError, ConfigurationError, StateUnavailableError) as error:
+            reason = "the approval page cannot be served"
+            raise ApprovalUnavailableError(f"Not approved: {reason}. {error}", reasons=[reason]) from error
+        self._show()
+        return StoreApprover(self.page.world, self.expires_in).ask(request, cancel)
+
+    def _show(self) -> None:
+        with self._lock:
+            is_first, self._was_opened = not self._was_opened, True
+        if self._opens and is_first:
+            open_browser(self.page.link())
+        elif self._opens:
+            notify(self.page.link)
+
+    def close(self) -> None:
+        self.page.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,87 @@
+"""A page that serves a world -> a file in the world's folder by which its owner's other programs find it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+__all__ = ["RunningPage", "announced", "running_page"]
+
+FILE_NAME = "page.json"
+PATIENCE_SECONDS = 5.0
+START_TIME = 19  # after the closing bracket of /proc/PID/stat: field 22 of all
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPage:
+    """Where a page is served, and by whom; the token stays with the owner of the folder."""
+
+    address: str
+    pid: int
+    started: str
+    """Tells the process from a later one with its number; empty where the system does not say."""
+    token: str = field(repr=False)
+
+    @property
+    def is_alive(self) -> bool:
+        with suppress(PermissionError):
+            try:
+                os.kill(self.pid, 0)
+            except (ProcessLookupError, OverflowError):
+                return False
+        return started_at(self.pid) == self.started
+
+    def new_link(self) -> str:
+        """One that logs in once; "" when the page does not answer any more."""
+        parts = urlsplit(self.address)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request("POST", "/api/v1/login-links", headers={"Authorization": f"Bearer {self.token}"})
+            response = connection.getresponse()
+            return f"{self.address}{json.loads(response.read())['path']}" if response.status == http.client.OK else ""
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+            return ""
+        finally:
+            connection.close()
+
+
+def running_page(folder: Path) -> RunningPage | None:
+    """The page that serves this world now."""
+    try:
+        page = RunningPage(**json.loads((folder / FILE_NAME).read_text(encoding="utf-8")))
+        is_alive = page.is_alive
+    except (OSError, ValueError, TypeError):  # nobody's, or damaged
+        return None
+    return page if is_alive else None
+
+
+@contextmanager
+def announced(folder: Path, address: str, token: str) -> Iterator[None]:
+    """For as long as the page serves; only the owner can read the file."""
+    page = RunningPage(address, os.getpid(), started_at(os.getpid()), token)
+    path = folder / FILE_NAME
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Made by mkstemp with 0600, and complete before it has its name.
+    descriptor, draft = tempfile.mkstemp(prefix=f".{FILE_NAME}-", dir=folder)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(page), file)
+    os.replace(draft, path)
+    try:
+        yield
+    finally:
+        if running_page(folder) == page:
+            path.unlink(missing_ok=True)
+
+
+def started_at(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[START_TIME]
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,113 @@
+"""A world -> its page on a loopback port of this machine, in a thread of this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+
+from skillkit.core.decide.requests import World
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.manager import SkillManager
+from skillkit.web import create_app
+from skillkit.web.access import Access
+
+__all__ = ["PageServer"]
+
+HOST = "127.0.0.1"
+START_SECONDS = 30.0
+LAST_SECONDS = 1
+STOP_SECONDS = 10.0
+
+
+class PageServer:
+    """Reachable from this machine only; whoever has a link from `login_url` may answer."""
+
+    def __init__(self, world: World, manager: SkillManager | None = None, port: int = 0) -> None:
+        self._world = world
+        self._manager = manager
+        self._port = port
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self.access = Access.fresh(only_own_user=True)
+        self.address = ""
+
+    def start(self) -> Self:
+        """Returns when the page can be opened."""
+        listening = bound(self._port)
+        self._port = listening.getsockname()[1]
+        self.address = f"http://{HOST}:{self._port}"
+        app = create_app(self._world, manager=self._manager, access=self.access, hosts=own_names(self._port))
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nobody stands in front, so who says so may be anybody
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=LAST_SECONDS,
+        )
+        self._server = LeavingServer(config, app.state.served.events.close)
+        self._thread = threading.Thread(target=self._server.run, args=([listening],), name="skillkit-web", daemon=True)
+        self._thread.start()
+        self._wait_until_started(listening)
+        return self
+
+    def login_url(self) -> str:
+        """A new link for one use."""
+        return f"{self.address}{self.access.new_login_path()}"
+
+    def stop(self) -> None:
+        """Ends open streams at once; what is being answered is answered."""
+        server, thread = self._server, self._thread
+        self._server = self._thread = None
+        if server is not None and thread is not None:
+            server.should_exit = True
+            thread.join(STOP_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _wait_until_started(self, listening: socket.socket) -> None:
+        until = time.monotonic() + START_SECONDS
+        while self._server is not None and not self._server.started:
+            if self._thread is None or not self._thread.is_alive() or time.monotonic() > until:
+                listening.close()
+                raise ConfigurationError(f"The page on {self.address} did not start. The log says why.")
+            time.sleep(0.005)
+
+
+class LeavingServer(uvicorn.Server):
+    """Ends the open streams before it waits for connections to end."""
+
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._end_streams()
+        await super().shutdown(sockets)
+
+
+def bound(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise ConfigurationError(
+            f"Nothing can listen on {HOST}:{port}: {error.strerror or error}. Name another port, or 0."
+        ) from error
+
+
+def own_names(port: int) -> list[str]:
+    return [f"{HOST}:{port}", f"localhost:{port}"]

@@ -1,0 +1,89 @@
+"""The page while the world changes: questions come, end and are answered elsewhere, and the server goes and comes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from asking import started_program
+from browsers import Site, choice
+from playwright.sync_api import expect
+
+from skillkit.web.serving import PageServer
+
+pytestmark = pytest.mark.browser
+
+LATER = """
+import sys
+from terminals import question
+from skillkit import World
+with World(sys.argv[1]) as world:
+    world.open(question(id="from-a-process"))
+"""
+
+
+def test_a_question_of_another_process_appears_by_itself(site: Site) -> None:
+    page = site.tab()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing waits for you")
+    with started_program(LATER, site.world.folder) as program:
+        assert program.wait(30) == 0
+        program.communicate()
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 request waiting for you")
+    page.get_by_role("link", name="Run").first.click()
+    page.wait_for_url("**/requests/from-a-process")
+
+
+def test_one_that_is_answered_elsewhere_goes_by_itself(site: Site) -> None:
+    site.open()
+    page = site.tab()
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 request waiting for you")
+    site.world.answer("request-1", "no", "cli")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing waits for you")
+
+
+def test_who_looks_at_one_learns_that_it_was_answered_elsewhere(site: Site) -> None:
+    site.open()
+    page = site.tab("/requests/request-1")
+    site.world.answer("request-1", "no", "cli")
+    expect(choice(page, "Yes once")).not_to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("cli")
+
+
+def test_one_that_expires_while_it_is_looked_at_cannot_be_answered(site: Site) -> None:
+    site.open()
+    page = site.tab("/requests/request-1")
+    still = site.tab("/requests/request-1", java_script_enabled=False)
+    expect(choice(page, "No")).to_be_visible()
+    with site.world._store.connection() as connection:  # its time runs out now, however slow this machine is
+        connection.execute("update requests set deadline = 0")
+    expect(choice(page, "Yes once")).not_to_be_visible(timeout=10_000)
+    expect(page.get_by_role("main")).to_contain_text("expired")
+    with still.expect_navigation() as navigated:
+        choice(still, "Yes once").click()
+    assert navigated.value is not None
+    assert navigated.value.status == 410
+    assert site.outcome("request-1") is None
+
+
+def test_two_hundred_questions_are_shown_at_once(site: Site) -> None:
+    for number in range(200):
+        site.open(f"request-{number:03}")
+    started = time.monotonic()
+    page = site.tab()
+    expect(page.get_by_role("heading", level=1)).to_have_text("200 requests waiting for you")
+    assert page.get_by_role("main").get_by_role("listitem").count() >= 200
+    assert time.monotonic() - started < 10
+    site.world.answer("request-100", "no", "cli")
+    expect(page.get_by_role("heading", level=1)).to_have_text("199 requests waiting for you")
+
+
+def test_a_server_that_comes_back_is_followed_again(site: Site) -> None:
+    page = site.tab()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing waits for you")
+    port = int(site.server.address.rpartition(":")[2])
+    site.server.stop()
+    site.open()  # nobody tells the page of it
+    again = PageServer(site.world, port=port)
+    again.access = site.server.access
+    with again:
+        expect(page.get_by_role("heading", level=1)).to_have_text("1 request waiting for you", timeout=20_000)

@@ -1,0 +1,70 @@
+"""The browser that is opened, the notification that tells, and when neither happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from asking import request_named
+from desktops import Desktop
+from running import wait_for
+
+from skillkit import World
+from skillkit.web.desktop import Herald, notify, open_browser
+
+LINK = "http://127.0.0.1:1/login?token=secret"
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
+    return Desktop(tmp_path, monkeypatch)
+
+
+def test_the_link_goes_to_the_desktop_s_own_launcher(desktop: Desktop) -> None:
+    desktop.install("xdg-open")
+    assert open_browser(LINK)
+    assert desktop.wait_for("xdg-open") == [LINK]
+
+
+def test_without_a_screen_nothing_is_started(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> None:
+    desktop.install("xdg-open")
+    desktop.install("notify-send")
+    monkeypatch.delenv("DISPLAY")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert not open_browser(LINK)
+    assert not notify(lambda: LINK)
+
+
+def test_a_notification_says_that_something_waits_and_nothing_else(desktop: Desktop) -> None:
+    desktop.install("notify-send")
+    desktop.install("xdg-open")
+    assert notify(lambda: LINK)
+    said = desktop.wait_for("notify-send")
+    assert "A skill's script waits for your answer on the approval page." in said
+    assert not [word for word in said if "yes" in word or "token" in word]
+    assert desktop.started("xdg-open") == []
+
+
+def test_its_button_opens_the_page(desktop: Desktop) -> None:
+    desktop.install("notify-send", "print('open')")
+    desktop.install("xdg-open")
+    assert notify(lambda: LINK)
+    assert desktop.wait_for("xdg-open") == [LINK]
+
+
+def test_one_that_knows_no_buttons_still_tells(desktop: Desktop) -> None:
+    desktop.install("notify-send", "sys.exit(any(word.startswith('--action') for word in sys.argv))")
+    assert notify(lambda: LINK)
+    assert not [word for word in desktop.wait_for("notify-send", times=2) if word.startswith("--action")]
+
+
+def test_every_new_question_is_told_once(tmp_path: Path) -> None:
+    told: list[int] = []
+    with World(tmp_path / "state") as world:
+        world.open(request_named("old"))
+        with Herald(world, lambda: told.append(1)):
+            world.open(request_named("new"))
+            assert wait_for(lambda: told)
+            world.open(request_named("newer"))
+            assert wait_for(lambda: len(told) == 2)
+        assert len(told) == 2

@@ -1,0 +1,90 @@
+"""Who on this machine is at the other end of a connection."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from skillkit import World
+from skillkit.web.neighbours import is_stranger, owner_of
+from skillkit.web.serving import PageServer
+
+CALL = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+    connection.recv(1)
+"""
+SYSTEM_PYTHON = "/usr/bin/python3"  # which another user can run
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists(SYSTEM_PYTHON), reason="only root can be somebody else"
+)
+
+
+def called_by(user: int | None) -> tuple[int | None, bool]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        subprocess.Popen(
+            [SYSTEM_PYTHON if user else sys.executable, "-I", "-c", CALL, str(listening.getsockname()[1])],
+            user=user,
+            cwd="/",
+        ) as process,
+    ):
+        listening.settimeout(30)
+        connection, client = listening.accept()
+        with connection:
+            server = connection.getsockname()
+            found = owner_of(client, server), is_stranger(client, server)
+        process.wait(30)
+    return found
+
+
+def test_the_same_user_is_none() -> None:
+    assert called_by(None) == (os.geteuid(), False)
+
+
+@as_root
+def test_another_user_is_one() -> None:
+    assert called_by(65534) == (65534, True)
+
+
+@pytest.mark.parametrize("client", [("127.0.0.1", 1), ("::1", 1), ("testclient", 50000)])
+def test_whom_the_system_does_not_know_is_none(client: tuple[str, int]) -> None:
+    assert owner_of(client, ("127.0.0.1", 2)) is None
+    assert not is_stranger(client, ("127.0.0.1", 2))
+
+
+LOG_IN = """
+import sys, urllib.error, urllib.request
+request = urllib.request.Request(sys.argv[1], headers={"X-Forwarded-For": "192.0.2.1", "Cookie": sys.argv[2]})
+try:
+    print(urllib.request.urlopen(request).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
+@as_root
+def test_another_user_who_saw_the_link_cannot_use_it(tmp_path: Path) -> None:
+    with World(tmp_path) as world, PageServer(world) as server:
+        link = server.login_url()
+        assert status_for(65534, link) == 403
+        assert httpx.get(link).status_code == 303, "its owner can, still"
+
+
+@as_root
+def test_another_user_who_got_the_cookie_cannot_use_it(tmp_path: Path) -> None:
+    with World(tmp_path) as world, PageServer(world) as server:
+        cookie = httpx.get(server.login_url()).headers["set-cookie"].partition(";")[0]
+        assert status_for(65534, server.address, cookie) == 403
+        assert status_for(0, server.address, cookie) == 200, "its owner can"
+
+
+def status_for(user: int, address: str, cookie: str = "") -> int:
+    command = [SYSTEM_PYTHON, "-I", "-c", LOG_IN, address, cookie]
+    return int(subprocess.run(command, user=user, cwd="/", capture_output=True, check=True, timeout=60).stdout)
