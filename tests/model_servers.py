@@ -1,16 +1,17 @@
-"""Loopback stand-ins for OpenAI's and Anthropic's HTTP APIs that enforce their rule for tool names."""
+"""Loopback stand-ins for the HTTP APIs of models: some enforce the rule for tool names, one streams awkwardly."""
 
 from __future__ import annotations
 
 import json
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["ModelServer", "model_server"]
+__all__ = ["ChatServer", "Failed", "ModelServer", "Said", "chat_server", "model_server"]
 
 ALLOWED = {
     "/v1/chat/completions": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
@@ -106,14 +107,145 @@ def anthropic_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Said:
+    """An answer: text in small pieces, then tool calls in small pieces, and how the stream ends."""
+
+    text: str = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    ending: str = "done"
+    """done, cut (the connection breaks), garbage (a chunk that is no JSON) or hang (until the client goes)."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An answer that is none."""
+
+    status: int
+    message: str
+
+
+Reply = Said | Failed
+Answering = Reply | Callable[[dict[str, Any]], Reply]
+
+
+class ChatServer(ThreadingHTTPServer):
+    """Gives these answers in turn, the last one for ever, cut into pieces that respect nothing."""
+
+    daemon_threads = True
+    piece_bytes = 7
+
+    def __init__(self, *answers: Answering) -> None:
+        super().__init__(("127.0.0.1", 0), ChatHandler)
+        self.answers = list(answers)
+        self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self.stopping = threading.Event()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def next_answer(self, body: dict[str, Any]) -> Reply:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer(body) if callable(answer) else answer
+
+    def handle_error(self, *_: Any) -> None:
+        """A client may go at any time."""
+
+
+class ChatHandler(Handler):
+    protocol_version = "HTTP/1.1"
+    server: ChatServer  # type: ignore[assignment]  # the same protocol, another server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.bodies.append(body)
+        self.server.keys.append(self.headers.get("authorization", ""))
+        answer = self.server.next_answer(body)
+        if isinstance(answer, Failed):
+            self.answer(answer.status, {"error": {"message": answer.message, "type": "error", "code": None}})
+        else:
+            self.stream(answer)
+
+    def stream(self, answer: Said) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        self.send(b"".join(framed(delta) for delta in deltas(answer)))
+        if answer.ending == "garbage":
+            self.send(b"data: {no json\n\n")
+        elif answer.ending == "hang":
+            self.wait_for_client()
+        if answer.ending in ("cut", "hang"):
+            return
+        self.send(framed({}, "tool_calls" if answer.calls else "stop") + b"data: [DONE]\n\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def send(self, data: bytes) -> None:
+        size = self.server.piece_bytes
+        for start in range(0, len(data), size):
+            piece = data[start : start + size]
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        self.wfile.flush()
+
+    def wait_for_client(self) -> None:
+        self.connection.settimeout(0.05)
+        while not self.server.stopping.is_set():
+            with suppress(TimeoutError):
+                if not self.connection.recv(1):
+                    return
+
+
+def deltas(answer: Said) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": ""}
+    for start in range(0, len(answer.text), 3):
+        yield {"content": answer.text[start : start + 3]}
+    for index, (name, arguments) in enumerate(answer.calls):
+        written = json.dumps(arguments)
+        yield {"tool_calls": [call_piece(index, id=f"call_{index}", name=name)]}
+        for start in range(0, len(written), 5):
+            yield {"tool_calls": [call_piece(index, arguments=written[start : start + 5])]}
+
+
+def call_piece(index: int, *, id: str | None = None, name: str | None = None, arguments: str = "") -> dict[str, Any]:  # noqa: A002
+    head = {} if id is None else {"id": id, "type": "function"}
+    function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+    return {"index": index, **head, "function": function}
+
+
+def framed(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\n\n"
+
+
 @contextmanager
 def model_server() -> Iterator[ModelServer]:
     """On a port of its own; gone when the block ends."""
-    with ModelServer() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with ModelServer() as server, serving(server):
+        yield server
+
+
+@contextmanager
+def chat_server(*answers: Answering) -> Iterator[ChatServer]:
+    """On a port of its own; gone when the block ends."""
+    with ChatServer(*answers) as server, serving(server):
         try:
             yield server
         finally:
-            server.shutdown()
-            thread.join()
+            server.stopping.set()
+
+
+@contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()

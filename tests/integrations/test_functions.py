@@ -563,3 +563,13 @@ def test_an_event_cancels_and_output_is_seen_as_it_comes(tmp_path: Path) -> None
     assert result.is_error
     assert result.result is not None
     assert result.result.cancelled
+
+
+def test_an_agent_has_only_the_skills_it_was_given(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "other", files={"scripts/c.sh": "echo c\n"})
+    with functions(tmp_path, policy=SILENT, skills=["demo"]) as tools:
+        (loading, _, _) = tools.tools()
+        assert loading.input_schema["properties"]["skill_name"]["enum"] == ["demo"]
+        assert tools.call("skills_run_script", {"skill_name": "other", "script": "scripts/c.sh"}).status == "not_found"
+        assert tools.load_skill("other").status == "not_found"
+        assert tools.call("skills_run_script", {"skill_name": "demo", "script": "scripts/a.sh"}).status == "ok"

@@ -60,6 +60,7 @@ COMMANDS = {
     "config": "config:config",
     "mcp": "mcp:mcp_command",
     "web": "web:web_command",
+    "chat": "chat:chat_command",
     "doctor": "doctor:doctor_command",
     "new": "new:new_command",
     "demo": "demo:demo_command",

@@ -14,6 +14,7 @@ SkillKitError (alias SkillsUseError)
 │   ├── ManifestNotFoundError
 │   ├── ManifestParseError
 │   └── ManifestValidationError
+├── ModelUnavailableError(is_about_tools)
 ├── StateUnavailableError
 ├── RequestClosedError(request_id, option_id, channel)
 ├── SkillSecurityError
@@ -60,6 +61,7 @@ __all__ = [
     "ManifestParseError",
     "ManifestValidationError",
     "MissingRequiredFieldError",
+    "ModelUnavailableError",
     "PathSecurityError",
     "PluginError",
     "RequestClosedError",
@@ -202,6 +204,14 @@ class SizeLimitExceededError(SkillSecurityError):
         super().__init__(message)
         self.size = size
         self.limit = limit
+
+
+class ModelUnavailableError(SkillKitError):
+    """A model's endpoint gave no answer, or only a part of one."""
+
+    def __init__(self, message: str, *, is_about_tools: bool = False) -> None:
+        super().__init__(message)
+        self.is_about_tools = is_about_tools
 
 
 class StateUnavailableError(SkillKitError):

@@ -54,8 +54,12 @@ class SkillFunctions:
         approver: Approver | None = None,
         session_id: str | None = None,
         run_scripts: bool = True,
+        skills: Sequence[str] | None = None,
     ) -> None:
+        """`skills` are those that the agent has; all of the manager's if None."""
         self.manager = manager
+        self._only = None if skills is None else tuple(manager.get_skill(name) for name in skills)
+        self._names = skills
         self.approver = approver or manager.approver
         self.session_id = session_id or manager.session_id
         self.run_scripts = run_scripts
@@ -71,7 +75,13 @@ class SkillFunctions:
     ) -> ScriptToolResult:
         """As the tool of this name; `run_scripts=False` loads only."""
         chosen = self.run_scripts if run_scripts is None else run_scripts
-        functions = SkillFunctions(self.manager, approver=self.approver, session_id=self.session_id, run_scripts=chosen)
+        functions = SkillFunctions(
+            self.manager,
+            approver=self.approver,
+            session_id=self.session_id,
+            run_scripts=chosen,
+            skills=self._names,
+        )
         arguments = {"skill_name": skill_name}
         return functions.call("load_skill", arguments, tool_use_id, cancel=cancel, on_output=on_output)
 
@@ -122,7 +132,8 @@ class SkillFunctions:
 
     def skills(self) -> list[SkillMetadata]:
         """Those that a model may call for."""
-        return [skill for skill in self.manager.list_skills() if is_for_models(skill)]
+        found = self.manager.list_skills() if self._only is None else self._only
+        return [skill for skill in found if is_for_models(skill)]
 
     def script_paths(self, skills: list[SkillMetadata]) -> list[str]:
         """Nothing where looking would take long, or where there are too many to choose from."""
@@ -243,7 +254,8 @@ class SkillFunctions:
             skill = self.manager.load_skill(name)
         except SkillNotFoundError:
             skill = None
-        if skill is None or not is_for_models(skill.metadata):
+        is_hidden = skill is not None and self._only is not None and skill.metadata not in self._only
+        if skill is None or is_hidden or not is_for_models(skill.metadata):
             names = [each.name for each in self.skills()]
             there = f"There are: {', '.join(names)}." if names else "There are none."
             raise SkillNotFoundError(f"There is no skill {name!r}. {there}", skill_name=name, available=names)

@@ -172,3 +172,17 @@ def test_to_trust_one_skill_no_more_says_nothing_about_another(approvals: Standi
     other = approvals.trust(skill="csv", folder="/skills/csv", digest="d2", channel="terminal")
     assert [gone.skill for gone in approvals.remove_trust("pdf")] == ["pdf"]
     assert approvals.trusted() == [other]
+
+
+def test_a_person_can_take_a_sessions_approvals_back(approvals: StandingApprovals) -> None:
+    csv = {"skill": "csv", "folder": "/skills/csv", "channel": "terminal"}
+    pdf, _ = (approvals.approve_in_session("one", digest="d1", **each) for each in (PDF, csv))
+    approvals.approve_in_session("two", digest="d1", **PDF)
+    approvals.trust(digest="d2", **PDF)
+    assert [each.skill for each in approvals.in_session("one")] == ["csv", "pdf"]
+    assert approvals.end_in_session("one", "pdf") == [pdf]
+    assert [each.skill for each in approvals.in_session("one")] == ["csv"]
+    assert [each.skill for each in approvals.end_in_session("one")] == ["csv"]
+    assert (approvals.in_session("one"), approvals.covering("one", "csv", "d1")) == ([], None)
+    assert approvals.covering("two", "pdf", "d1") is not None
+    assert approvals.covering("one", "pdf", "d2") is not None

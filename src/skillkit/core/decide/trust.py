@@ -71,6 +71,25 @@ class StandingApprovals:
         statement = f"{_COLUMNS} where kind = 'trust' order by skill, folder"
         return [approval_from(values) for values in self._rows(statement)]
 
+    def in_session(self, session_id: str) -> list[Approval]:
+        """What still holds there, by name."""
+        statement = f"{_COLUMNS} where kind = 'session' and session = ? order by skill, folder"
+        session = kept_text(session_id)
+        found = map(approval_from, self._rows(statement, session))
+        return [each for each in found if holds(each, session)]
+
+    def end_in_session(self, session_id: str, skill: str | None = None) -> list[Approval]:
+        """What a person is asked about again from now on; without a name, all of the session's."""
+        wanted = None if skill is None else kept_text(skill)
+        gone = [each for each in self.in_session(session_id) if wanted in (None, each.skill)]
+        with self._transaction() as connection:
+            for approval in gone:
+                connection.execute(
+                    "delete from approvals where kind = 'session' and session = ? and skill = ? and folder = ?",
+                    (approval.session_id, approval.skill, approval.folder),
+                )
+        return gone
+
     def remove_trust(self, skill: str, *, folder: str | Path | None = None) -> list[Approval]:
         """What is not trusted any more; without a folder, wherever the skill was."""
         place = None if folder is None else kept_text(real_path(folder))

@@ -13,7 +13,18 @@ from skillkit.integrations.inline.outcomes import CommandOutcome
 from skillkit.integrations.inline.processor import InlineProcessor, Shown
 from skillkit.integrations.inline.syntax import Text
 
-__all__ = ["Budget", "LoopResult", "Message", "Model", "data_block", "run_rounds"]
+__all__ = [
+    "Answer",
+    "Budget",
+    "LoopResult",
+    "Message",
+    "Model",
+    "Spending",
+    "Stop",
+    "data_block",
+    "returned",
+    "run_rounds",
+]
 
 Message = dict[str, str]
 """`role` and `content`, as most endpoints take them."""
@@ -58,7 +69,9 @@ class LoopResult:
 
 
 @dataclass(slots=True)
-class _Spending:
+class Spending:
+    """What one question has used of its budget."""
+
     budget: Budget
     seconds: float = 0.0
     output: int = 0
@@ -80,6 +93,13 @@ class _Spending:
             if self.used_up:
                 return
 
+    def fitting(self, output: str) -> str:
+        """As much of it as may still go back to the model."""
+        room = max(0, self.budget.output_characters - self.output)
+        self.output += min(len(output), room)
+        left_out = len(output) - room
+        return output if left_out <= 0 else f"{output[:room]}\n[... {left_out:,} more characters left out ...]"
+
     @property
     def used_up(self) -> Stop | None:
         if self.seconds >= self.budget.seconds:
@@ -89,7 +109,9 @@ class _Spending:
 
 
 @dataclass(slots=True)
-class _Answer:
+class Answer:
+    """What a model wrote, and what became of its commands."""
+
     written: list[str] = field(default_factory=list)
     outcomes: list[CommandOutcome] = field(default_factory=list)
 
@@ -115,7 +137,7 @@ def run_rounds(
     show: Callable[[Shown], None] = lambda _: None,
 ) -> LoopResult:
     """Until an answer captures nothing, or a budget is used up; `show` gets everything as it comes."""
-    spending = _Spending(budget or Budget())
+    spending = Spending(budget or Budget())
     conversation, outcomes = list(messages), []
     number, stopped = 0, None
     while stopped is None:
@@ -124,12 +146,12 @@ def run_rounds(
         conversation.append({"role": "assistant", "content": "".join(answer.written)})
         outcomes += answer.outcomes
         if answer.captured:
-            conversation.append({"role": "user", "content": _returned(answer.captured, processor, spending)})
+            conversation.append({"role": "user", "content": returned(answer.captured, processor, spending)})
         stopped = _stop(answer, number, spending)
     return LoopResult(stopped, number, tuple(conversation), tuple(outcomes))
 
 
-def _stop(answer: _Answer, number: int, spending: _Spending) -> Stop | None:
+def _stop(answer: Answer, number: int, spending: Spending) -> Stop | None:
     if spending.used_up or not answer.captured:
         return spending.used_up or "answered"
     return "rounds" if number >= spending.budget.rounds else None
@@ -139,11 +161,11 @@ def _one_answer(
     model: Model,
     conversation: Sequence[Message],
     processor: InlineProcessor,
-    spending: _Spending,
+    spending: Spending,
     show: Callable[[Shown], None],
-) -> _Answer:
+) -> Answer:
     """What a model writes after the budget is used up is neither read nor run."""
-    answer = _Answer()
+    answer = Answer()
 
     def keep(shown: Shown) -> None:
         answer.add(shown)
@@ -169,16 +191,9 @@ def _one_answer(
     return answer
 
 
-def _returned(captured: Sequence[CommandOutcome], processor: InlineProcessor, spending: _Spending) -> str:
-    outputs = []
-    for outcome in captured:
-        room = max(0, spending.budget.output_characters - spending.output)
-        text = outcome.output
-        left_out = len(text) - room
-        text = text if left_out <= 0 else f"{text[:room]}\n[... {left_out:,} more characters left out ...]"
-        spending.output += min(len(outcome.output), room)
-        outputs.append((outcome, processor.as_data(text)))
-    return data_block(outputs)
+def returned(captured: Sequence[CommandOutcome], processor: InlineProcessor, spending: Spending) -> str:
+    """What goes back to the model, as data and within the budget."""
+    return data_block([(outcome, processor.as_data(spending.fitting(outcome.output))) for outcome in captured])
 
 
 def data_block(outputs: Sequence[tuple[CommandOutcome, str]]) -> str:

@@ -1,0 +1,231 @@
+"""An agent file (TOML) and the settings that hold -> the agent: model, instructions, skills, policy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from skillkit.core.config import Place, Settings, searched_folders
+from skillkit.core.config.files import PROJECT, USER, read_text
+from skillkit.core.config.keys import checked, parsed, shortened, written
+from skillkit.core.config.lines import KeyPath
+from skillkit.core.config.settings import policy_of
+from skillkit.core.config.strictness import loosenings
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.policy import PROFILES, Limits, ScriptPolicy
+
+__all__ = ["API_KEY_VARIABLE", "Agent", "agent_path", "is_loopback", "read_agent"]
+
+API_KEY_VARIABLE = "OPENAI_API_KEY"
+AGENTS_FOLDER = "agents"
+POLICY_TABLE = "script_policy"
+LIMITS_TABLE = f"{POLICY_TABLE}.limits"
+SHOWN_PROBLEMS = 10
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Who a person talks to. Without a file: the model that was named, all skills, the settings' policy."""
+
+    policy: ScriptPolicy
+    model: str = ""
+    base_url: str = ""
+    api_key_env: str = API_KEY_VARIABLE
+    instructions: str = ""
+    skills: tuple[str, ...] | None = None
+    """None for all."""
+    tools: bool | Literal["auto"] = "auto"
+    is_own: bool = True
+    """Whether it is the user's word; a file that came with a project may only tighten."""
+    allows_scripts: bool = False
+    """Whether the user's own file says so; otherwise it takes the command line's word."""
+
+
+def agent_path(named: str, settings: Settings) -> Path:
+    """The file of this name, else `agents/NAME.toml` beside the user's settings."""
+    path = Path(named).expanduser()
+    if path.is_file():
+        return path.absolute()
+    own = settings.user_file.parent / AGENTS_FOLDER / f"{named}.toml" if settings.user_file else None
+    if own is not None and os.sep not in named and own.is_file():
+        return own
+    raise ConfigurationError(f"There is no agent file {str(path)!r}, nor {str(own)!r}. Name one that exists.")
+
+
+def read_agent(path: Path, settings: Settings, *, base_url: str = "") -> Agent:
+    """Raises one error that names every problem, each with its line and what to do; a person's `base_url` wins."""
+    is_own = is_users_word(path, settings)
+    place = Place(USER if is_own else PROJECT, path)
+    data, lines = parsed(place, read_text(place, may_loosen=is_own))
+    reader = Reader(place, lines)
+    values = {key: reader.value(key_path, value) for key_path, key, value in leaves(data)}
+    reader.require_no_problems()
+    agent = made_agent(values, settings, is_own=is_own)
+    if not is_own:
+        refuse_loosening(agent, settings.policy, reader)
+        refuse_redirection(agent, base_url, reader)
+        reader.require_no_problems(f"Correct it, or move the file to {own_folder(settings)} if it is yours.")
+    return replace(agent, base_url=base_url or agent.base_url)
+
+
+def own_folder(settings: Settings) -> str:
+    return str(settings.user_file.parent / AGENTS_FOLDER) if settings.user_file else "your own settings"
+
+
+def is_users_word(path: Path, settings: Settings) -> bool:
+    """A file beside the user's settings, or in a project that the user trusts."""
+    folder = Path(os.path.realpath(path.parent))
+    if settings.user_file and folder == Path(os.path.realpath(settings.user_file.parent / AGENTS_FOLDER)):
+        return True
+    trusted = settings.named.get("projects.trusted")
+    listed = {os.path.realpath(each) for each in (trusted.value if trusted else ())}
+    return any(str(each) in listed for each in searched_folders(folder))
+
+
+def made_agent(values: Mapping[str, Any], settings: Settings, *, is_own: bool) -> Agent:
+    named = values.get(POLICY_TABLE)
+    base = settings.policy if named is None else PROFILES[named]
+    policy = {f"policy.{key.removeprefix(f'{POLICY_TABLE}.')}": value for key, value in values.items() if "." in key}
+    chosen = {key: value for key, value in values.items() if key != POLICY_TABLE and "." not in key}
+    says_so = values.get(f"{POLICY_TABLE}.allow_scripts", named not in (None, "locked"))
+    return Agent(policy_of(base, policy), is_own=is_own, allows_scripts=is_own and says_so, **chosen)
+
+
+def refuse_loosening(agent: Agent, own: ScriptPolicy, reader: Reader) -> None:
+    for each in loosenings(own, agent.policy):
+        key = each.key.replace("policy.", f"{POLICY_TABLE}.", 1)
+        ours, theirs = shortened(written(each.own)), shortened(written(each.given))
+        reader.blame(
+            tuple(key.split(".")),
+            f"it makes {key!r} {theirs}, but your settings say {ours}. "
+            f"An agent file of a project may only tighten: {each.reason}.",
+        )
+
+
+def refuse_redirection(agent: Agent, chosen: str, reader: Reader) -> None:
+    """Whoever names the endpoint or the key's variable could have your keys sent to them."""
+    if agent.base_url and not chosen and not is_loopback(agent.base_url):
+        reader.blame(
+            ("base_url",),
+            f"it would send your key and what you type to {agent.base_url!r}, and the file is not your own. "
+            "If you want that, say so: --base-url",
+        )
+    if agent.api_key_env != API_KEY_VARIABLE:
+        reader.blame(("api_key_env",), "only your own agent file may say which variable holds a key.")
+
+
+def is_loopback(url: str) -> bool:
+    return urlsplit(url).hostname in LOOPBACK
+
+
+def leaves(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
+    """Settings with their paths; the policy's tables are entered."""
+
+    def below(table: Mapping[str, Any], above: KeyPath) -> Iterator[tuple[KeyPath, str, Any]]:
+        for name, value in table.items():
+            path = (*above, name)
+            if isinstance(value, dict) and ".".join(path) in (POLICY_TABLE, LIMITS_TABLE):
+                yield from below(value, path)
+            else:
+                yield path, ".".join(path), value
+
+    return below(data, ())
+
+
+class Reader:
+    """Checks the values of one file and collects what is wrong with them."""
+
+    def __init__(self, place: Place, lines: Mapping[KeyPath, int]) -> None:
+        self._place = place
+        self._lines = lines
+        self._problems: list[str] = []
+
+    def value(self, path: KeyPath, value: object) -> Any:  # noqa: ANN401 - as different as settings are
+        key = ".".join(path)
+        try:
+            if key in CHECKS:
+                return CHECKS[key](key, value)
+            if key in POLICY_KEYS:
+                return checked(key.replace(POLICY_TABLE, "policy", 1), value, self._place)
+            self.blame(path, f"{shortened(key, 80)!r} is no setting of an agent. {nearest(key)}")
+        except ConfigurationError as error:
+            self.blame(path, str(error).replace("'policy.", f"'{POLICY_TABLE}."))
+        return None
+
+    def blame(self, path: KeyPath, problem: str) -> None:
+        """At the key's own line, else at that of the table it is in."""
+        line = next((self._lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self._lines), None)
+        self._problems.append(shortened(f"{Place(self._place.kind, self._place.file, line)}: {problem}"))
+
+    def require_no_problems(self, remedy: str = "") -> None:
+        if self._problems:
+            shown = self._problems[:SHOWN_PROBLEMS]
+            raise ConfigurationError("\n".join([*shown, remedy] if remedy else shown))
+
+
+def nearest(key: str) -> str:
+    import difflib
+
+    known = [*CHECKS, *POLICY_KEYS]
+    last_words = {each.rpartition(".")[2]: each for each in known}
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    near = near or [last_words[each] for each in difflib.get_close_matches(key.rpartition(".")[2], last_words, n=1)]
+    return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(CHECKS)}."
+
+
+def text(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigurationError(f"{key!r} is {written(value)}; it must be a text.")
+    return value
+
+
+def address(key: str, value: object) -> str:
+    given = text(key, value)
+    try:
+        parts = urlsplit(given)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ConfigurationError(f"{key!r} is {written(given)}; it must be like https://api.example.org/v1.")
+    return given
+
+
+def skill_names(key: str, value: object) -> tuple[str, ...] | None:
+    if value == "all":
+        return None
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise ConfigurationError(f'{key!r} is {written(value)}; it must be a list of names, or "all".')
+    return tuple(value)
+
+
+def tool_choice(key: str, value: object) -> bool | str:
+    if isinstance(value, bool) or value == "auto":
+        return value
+    raise ConfigurationError(f'{key!r} is {written(value)}; it must be true, false or "auto".')
+
+
+def profile(key: str, value: object) -> str:
+    if not isinstance(value, str) or value not in PROFILES:
+        raise ConfigurationError(f"{key!r} is {written(value)}; it must be a table, or one of: {', '.join(PROFILES)}.")
+    return value
+
+
+CHECKS: dict[str, Callable[[str, object], Any]] = {
+    "model": text,
+    "base_url": address,
+    "api_key_env": text,
+    "instructions": text,
+    "skills": skill_names,
+    "tools": tool_choice,
+    POLICY_TABLE: profile,
+}
+POLICY_KEYS = (
+    *(f"{POLICY_TABLE}.{each.name}" for each in fields(ScriptPolicy) if each.name != "limits"),
+    *(f"{LIMITS_TABLE}.{each.name}" for each in fields(Limits)),
+)

@@ -1,0 +1,171 @@
+"""Lines that a person types -> a chat: questions to the model, slash commands, interruptions, a transcript."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from skillkit.chat.events import REFUSALS, Event, Note
+from skillkit.chat.lines import Lines
+from skillkit.chat.screen import Screen
+from skillkit.chat.slash import QUIT, run_slash_command
+from skillkit.chat.talk import Talk
+from skillkit.chat.transcript import Transcript
+from skillkit.core.exceptions import SkillKitError
+from skillkit.core.manager import SkillManager
+from skillkit.core.models import SkillMetadata
+from skillkit.integrations.inline import Text
+from skillkit.integrations.inline.loop import Stop
+
+__all__ = ["Chat"]
+
+STOPPED = {
+    "rounds": "Stopped: the model has used all its rounds for this question. Say 'go on' to give it more.",
+    "time": "Stopped: the time for this question is over. Say 'go on' to give it more.",
+    "output": "Stopped: the answer and what came back to the model grew too long. Ask for less.",
+}
+INTERRUPTED = "Stopped. What was said so far is kept."
+NOTHING_SAID = "The model said nothing. /retry asks again."
+
+
+class Chat:
+    """One person, one model, one terminal."""
+
+    def __init__(
+        self,
+        manager: SkillManager,
+        skills: list[SkillMetadata],
+        screen: Screen,
+        transcript: Transcript,
+        *,
+        may_run: bool,
+    ) -> None:
+        self.manager = manager
+        self.skills = skills
+        self.may_run = may_run
+        self.transcript = transcript
+        self.events: list[Event] = []
+        self._screen = screen
+        self._talk: Talk | None = None
+
+    def begin(self, talk: Talk) -> None:
+        self._talk = talk
+
+    def show(self, event: Event) -> None:
+        """Everything that happens while the model answers comes through here."""
+        self._screen.show(event)
+        self.transcript.add_event(event)
+        if not isinstance(event, Text):
+            self.events.append(event)
+
+    @property
+    def was_refused(self) -> bool:
+        return any(not isinstance(event, Text | Note) and event.status in REFUSALS for event in self.events)
+
+    @property
+    def has_color(self) -> bool:
+        return self._screen.has_color
+
+    def structure(self) -> dict[str, Any]:
+        """What was said and done, ready for JSON."""
+        said = [entry.text for entry in self.transcript.entries if entry.kind == "assistant"]
+        done = [
+            {"command": entry.text, "status": entry.status}
+            for entry in self.transcript.entries
+            if entry.kind == "command"
+        ]
+        return {"answer": "\n".join(said).strip(), "commands": done}
+
+    def converse(self, lines: Lines, first: str = "") -> None:
+        """Until the person ends it. Whatever fails, the next line is read."""
+        if first:
+            self._screen.say(first)
+            self._guarded(partial(self.ask, first))
+        while True:
+            self._screen.leave_gap()
+            try:
+                line = lines.read().strip()
+            except KeyboardInterrupt:  # the line is gone, the chat is not
+                continue
+            except EOFError:
+                if lines.is_terminal:
+                    self._screen.say("")
+                return
+            if line == QUIT:
+                return
+            self._guarded(partial(self._obey, line))
+
+    def _obey(self, line: str) -> None:
+        if line.startswith("//"):
+            self.ask(line[1:])
+        elif line.startswith("/"):
+            run_slash_command(self, line)
+        elif line:
+            self.ask(line)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except SkillKitError as error:
+            self._screen.complain(str(error))
+        except KeyboardInterrupt:
+            self._screen.say(INTERRUPTED)
+
+    def ask(self, question: str) -> None:
+        """On a terminal failures are told and the chat goes on."""
+        self.transcript.add_question(question)
+        self._watched(lambda talk: talk.ask(question))
+
+    def retry(self) -> None:
+        self._watched(Talk.retry)
+
+    def answer_once(self, question: str) -> Stop | None:
+        """Failures come out as errors."""
+        self.transcript.add_question(question)
+        try:
+            stopped = self._run(lambda talk: talk.ask(question))
+            if stopped in STOPPED:
+                self._remark(STOPPED[stopped], self._screen.say)
+        finally:
+            self.transcript.write()
+        return stopped
+
+    def say(self, text: str) -> None:
+        self._screen.say(text)
+
+    def save(self, path: Path) -> None:
+        self.transcript.save_to(path)
+
+    def width(self) -> int:
+        return shutil.get_terminal_size((100, 24)).columns
+
+    def _watched(self, act: Callable[[Talk], Stop | None]) -> None:
+        try:
+            stopped = self._run(act)
+        except SkillKitError as error:
+            self._remark(str(error), self._screen.complain)
+        except KeyboardInterrupt:
+            self._remark(INTERRUPTED, self._screen.say)
+        else:
+            if stopped is None:
+                self._screen.say("There is nothing to ask again.")
+            elif stopped in STOPPED:
+                self._remark(STOPPED[stopped], self._screen.say)
+        self.transcript.write()
+
+    def _run(self, act: Callable[[Talk], Stop | None]) -> Stop | None:
+        assert self._talk is not None  # noqa: S101 - begin() comes first
+        try:
+            stopped = act(self._talk)
+        finally:
+            self._screen.finish()
+        if stopped == "answered" and self._talk.is_unanswered:
+            self._screen.say(NOTHING_SAID)
+        return stopped
+
+    def _remark(self, text: str, tell: Callable[[str], None]) -> None:
+        tell(text)
+        self.transcript.add_note(text)

@@ -1,0 +1,121 @@
+"""What was said and done in a chat -> a file, as Markdown or JSON lines, without secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from skillkit.chat.events import Event, Note
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.record.redaction import MASK, redacted_text
+from skillkit.integrations.inline import Text
+from skillkit.present.terminal import visible
+
+__all__ = ["Entry", "Transcript"]
+
+HEADINGS = {"user": "You", "assistant": "Model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was said or done: who, when, what, and for a command how it ended."""
+
+    kind: str
+    """user, assistant, command or note."""
+    time: str
+    text: str
+    status: str = ""
+
+
+class Transcript:
+    """Grows while the chat goes on; everything that is written has its secrets masked."""
+
+    def __init__(self, secret: str = "") -> None:
+        self._entries: list[Entry] = []
+        self._saying: list[str] = []
+        self._secret = secret
+        self._path: Path | None = None
+
+    @property
+    def entries(self) -> list[Entry]:
+        """In their order; the pieces of one answer are one entry, so that no secret is cut in two."""
+        if self._saying:
+            text, self._saying = "".join(self._saying), []
+            self._entries.append(Entry("assistant", now(), text))
+        return self._entries
+
+    def add_question(self, text: str) -> None:
+        self._add("user", text)
+
+    def add_event(self, event: Event) -> None:
+        if isinstance(event, Text):
+            self._saying.append(event.text)
+        elif isinstance(event, Note):
+            self._add("note", event.text)
+        else:
+            self._add("command", event.line, event.status)
+
+    def add_note(self, text: str) -> None:
+        self._add("note", text)
+
+    def save_to(self, path: Path) -> None:
+        """From now on what is there and what comes; a file that exists is never overwritten."""
+        if path != self._path:
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            except FileExistsError as error:
+                raise ConfigurationError(f"{path} exists already. Name another file for the transcript.") from error
+            except OSError as error:
+                raise unwritable(path, error) from error
+            self._path = path
+        self.write()
+
+    def write(self) -> None:
+        """As it is now, if there is a file for it."""
+        if self._path is None:
+            return
+        text = self.as_json_lines() if self._path.suffix == ".jsonl" else self.as_markdown()
+        try:
+            self._path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+    def as_json_lines(self) -> str:
+        lines = []
+        for entry in self.entries:
+            fields = {"kind": entry.kind, "time": entry.time, "text": self._masked(entry.text)}
+            lines.append(json.dumps(fields | ({"status": entry.status} if entry.status else {}), ensure_ascii=False))
+        return "".join(f"{line}\n" for line in lines)
+
+    def as_markdown(self) -> str:
+        parts, speaker = [], ""
+        for entry in self.entries:
+            text = visible(self._masked(entry.text)).strip()
+            if entry.kind in HEADINGS:
+                if entry.kind != speaker:
+                    parts.append(f"## {HEADINGS[entry.kind]}")
+                speaker = entry.kind
+                parts.append(text)
+            else:
+                parts.append("\n".join(f"> {line}" for line in text.split("\n")))
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _masked(self, text: str) -> str:
+        """The key by its text, whatever it looks like; other secrets by their names and shapes."""
+        return redacted_text(text.replace(self._secret, MASK) if self._secret else text)
+
+    def _add(self, kind: str, text: str, status: str = "") -> None:
+        self.entries.append(Entry(kind, now(), text, status))
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def unwritable(path: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(
+        f"The transcript cannot be written to {path}: {error.strerror or error}. Name another file: /save FILE"
+    )

@@ -1,0 +1,244 @@
+"""`skillkit chat`: a terminal chat with a model that can use skills."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skillkit.cli.asking import approver_for, session_id
+from skillkit.cli.options import echo_json, json_option, policy_options, roots_options
+from skillkit.cli.run import current_workspace, ended_by_signals
+from skillkit.core.config import Settings, current_folder, load_settings
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.manager import SkillManager
+from skillkit.core.policy import ScriptPolicy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.chat.agent import Agent
+    from skillkit.chat.endpoint import Endpoint
+    from skillkit.chat.screen import Screen
+    from skillkit.chat.session import Chat
+    from skillkit.integrations.inline import InlineProcessor
+
+__all__ = ["chat_command"]
+
+ADDRESS_VARIABLE = "OPENAI_BASE_URL"
+REFUSED = 126
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for on the command line."""
+
+    agent: str | None
+    model: str | None
+    base_url: str | None
+    allow_scripts: bool
+    yes: bool
+    once: str | None
+    prompt_file: Path | None
+    save: Path | None
+    as_json: bool
+    state_dir: Path | None
+
+
+@click.command("chat")
+@click.option("--agent", metavar="FILE", help="An agent file, or the name of one beside your settings.")
+@click.option("--model", help="The model's name; wins over the agent file's.")
+@click.option("--base-url", metavar="URL", help="Where the model is; $OPENAI_BASE_URL, else OpenAI's own address.")
+@click.option("--allow-scripts", is_flag=True, help="Let the model run scripts of skills; you are asked first.")
+@click.option("--yes", "-y", is_flag=True, help="Approve each run without being asked.")
+@click.option("--once", metavar="PROMPT", help="Ask this one question and end; - reads it from stdin.")
+@click.option("--prompt-file", type=click.Path(path_type=Path, dir_okay=False), help="Begin with what stands in it.")
+@click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Save the conversation: .md or .jsonl.")
+@policy_options
+@roots_options
+@json_option
+@click.pass_context
+def chat_command(
+    ctx: click.Context,
+    /,
+    policy: str | None,
+    readable: tuple[Path, ...],
+    writable: tuple[Path, ...],
+    network: bool,
+    skills: tuple[Path, ...],
+    plugins: tuple[Path, ...],
+    **given: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Talk with a model that can use your skills.
+
+    Any endpoint that speaks OpenAI's protocol will do. The key is read from $OPENAI_API_KEY. Scripts run only with
+    --allow-scripts, and you are asked before a skill's first run. /help in the chat lists its commands.
+
+    \b
+    Examples:
+      skillkit chat --model gpt-5-mini
+      skillkit chat --agent tutor.toml --allow-scripts
+      skillkit chat --model qwen3 --base-url http://127.0.0.1:11434/v1 --allow-scripts
+      skillkit chat --model gpt-5-mini --once "How long is this text?" --allow-scripts -y
+    """
+    from skillkit.chat import require_chat
+
+    asked = Asked(**given)
+    if asked.as_json and asked.once is None and asked.prompt_file is None:
+        raise click.UsageError("--json needs --once or --prompt-file.")
+    require_chat()
+    settings = load_settings(current_folder()).chosen(
+        skills=skills, plugins=plugins, profile=policy, readable=readable, writable=writable, network=network
+    )
+    with ended_by_signals(), opened_chat(asked, settings) as (chat, processor):
+        ctx.exit(run_chat(chat, processor, asked))
+
+
+def run_chat(chat: Chat, processor: InlineProcessor, asked: Asked) -> int:
+    """One question and an exit code, or a conversation."""
+    first = first_question(chat, processor, asked)
+    is_single = asked.once is not None or asked.as_json
+    if not is_single:
+        from skillkit.chat.lines import Lines
+
+        lines = Lines(chat.manager.state_dir, has_color=chat.has_color)
+        try:
+            chat.converse(lines, first)
+        finally:
+            lines.close()
+        return 0
+    if not first:
+        raise click.UsageError("There is nothing to ask: the prompt is empty.")
+    stopped = chat.answer_once(first)
+    if asked.as_json:
+        echo_json(**chat.structure(), stopped=stopped)
+    return REFUSED if chat.was_refused else 0
+
+
+def first_question(chat: Chat, processor: InlineProcessor, asked: Asked) -> str:
+    """What stands in the prompt file, then what was given on the command line."""
+    parts = []
+    if asked.prompt_file is not None:
+        from skillkit.chat.prompt_files import expanded_prompt
+
+        folders = [root.path for root in chat.manager.roots]
+        parts.append(expanded_prompt(asked.prompt_file, processor, folders, chat.show))
+    if asked.once is not None:
+        parts.append((sys.stdin.read() if asked.once == "-" else asked.once).strip())
+    return "\n\n".join(part for part in parts if part)
+
+
+@contextmanager
+def opened_chat(asked: Asked, settings: Settings) -> Iterator[tuple[Chat, InlineProcessor]]:
+    """The chat, and a processor for prompt files that asks about every single command."""
+    from skillkit.chat.screen import AskingHere, Screen
+
+    agent = chosen_agent(asked, settings)
+    endpoint = endpoint_for(asked, agent)
+    may_run = agent.policy.allow_scripts and (asked.allow_scripts or agent.allows_scripts)
+    policy = agent.policy if may_run else replace(agent.policy, allow_scripts=False)
+    screen = Screen(io.StringIO(), sys.stderr) if asked.as_json else Screen()
+    approver = approver_for(asked.state_dir, yes=asked.yes, wait=False)
+    manager = SkillManager(
+        **{**settings.manager_arguments(), "policy": policy},
+        state_dir=asked.state_dir,
+        approver=approver if asked.yes else AskingHere(approver, screen),
+        session_id=session_id(),
+        workspace=current_workspace(),
+    )
+    if asked.allow_scripts and not may_run:
+        screen.complain(
+            "Your settings forbid scripts ('policy.allow_scripts' is false), so --allow-scripts does nothing."
+        )
+    try:
+        with manager:
+            yield assembled(asked, agent, endpoint, manager, screen)
+    finally:
+        endpoint.close()
+
+
+def assembled(
+    asked: Asked,
+    agent: Agent,
+    endpoint: Endpoint,
+    manager: SkillManager,
+    screen: Screen,
+) -> tuple[Chat, InlineProcessor]:
+    from functools import partial
+
+    from skillkit.chat.session import Chat
+    from skillkit.chat.system_prompt import loaded_skills, system_prompt
+    from skillkit.chat.talk import Talk
+    from skillkit.chat.transcript import Transcript
+    from skillkit.integrations.functions import SkillFunctions
+    from skillkit.integrations.inline import InlineProcessor
+
+    may_run = manager.policy.allow_scripts
+    skills = loaded_skills(manager, agent.skills)
+    names = agent.skills or [skill.name for skill in skills]
+    transcript = Transcript(endpoint.secret)
+    if asked.save is not None:
+        transcript.save_to(asked.save.expanduser().absolute())
+    chat = Chat(manager, skills, screen, transcript, may_run=may_run)
+    prompt = partial(system_prompt, manager, skills, agent.instructions, may_run=may_run)
+    chat.begin(
+        Talk(
+            endpoint,
+            InlineProcessor(manager, skills=names),
+            SkillFunctions(manager, run_scripts=may_run, skills=names),
+            system=lambda has_tools: prompt(has_tools=has_tools),
+            show=chat.show,
+            wait=screen.wait,
+            tools=agent.tools,
+        )
+    )
+    if asked.once is None and not asked.as_json:
+        screen.say(greeting(endpoint, len(skills), manager.policy, yes=asked.yes))
+    return chat, InlineProcessor(manager, replace(manager.policy, approval="always"), skills=names)
+
+
+def greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool) -> str:
+    if not policy.allow_scripts:
+        scripts = "may not run (--allow-scripts)"
+    elif yes or policy.approval == "never":
+        scripts = f"may run, without asking you ({'-y' if yes else 'policy'})"
+    else:
+        scripts = "may run, you are asked first"
+    return (
+        f"{endpoint.model} at {endpoint.base_url}, {skills} skill{'' if skills == 1 else 's'}; scripts {scripts}.\n"
+        "/help lists commands. Ctrl-D ends the chat."
+    )
+
+
+def chosen_agent(asked: Asked, settings: Settings) -> Agent:
+    from skillkit.chat.agent import Agent, agent_path, read_agent
+
+    if asked.agent is None:
+        return Agent(settings.policy, base_url=asked.base_url or "", model=asked.model or "")
+    agent = read_agent(agent_path(asked.agent, settings), settings, base_url=asked.base_url or "")
+    return replace(agent, model=asked.model or agent.model)
+
+
+def endpoint_for(asked: Asked, agent: Agent) -> Endpoint:
+    """The key leaves the environment here: nothing that this process starts can get it from there."""
+    from skillkit.chat.agent import API_KEY_VARIABLE, is_loopback
+    from skillkit.chat.endpoint import DEFAULT_ADDRESS, Endpoint
+
+    usual = os.environ.pop(API_KEY_VARIABLE, "")
+    key = usual if agent.api_key_env == API_KEY_VARIABLE else os.environ.pop(agent.api_key_env, "")
+    address = agent.base_url or os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
+    if not agent.model:
+        raise click.UsageError("No model is named. Give --model, or 'model' in the agent file.")
+    if agent.base_url and not agent.is_own and not asked.base_url:
+        key = ""  # a project's file may name a server of this machine, but not have a key sent there
+    elif not key and not is_loopback(address):
+        raise ConfigurationError(f"There is no key for {address}. Put it into ${agent.api_key_env}.")
+    if address.startswith("http:") and not is_loopback(address):
+        click.echo(f"skillkit: {address} is not encrypted; others may read the key and the conversation.", err=True)
+    return Endpoint(agent.model, address, key.strip(), agent.api_key_env)
