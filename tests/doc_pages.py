@@ -4,6 +4,7 @@ What a reader does not see stands in comments before a block:
 
     <!-- not run: reason -->            it cannot run here; the reasons are counted
     <!-- keys: 2 -->                    what the person presses at the questions of the next block (else 3, no)
+    <!-- ends with: Ctrl-C -->          what the person presses once it waits for them, else it would never end
     <!-- in the background -->          it waits for what comes later on the page
     <!-- where 3f2a: COMMAND -->        what stands for 3f2a in the next block
     <!-- run: bash ... -->              more lines in between, bash or python
@@ -25,7 +26,9 @@ LANGUAGES = ("bash", "console", "css", "html", "http", "ini", "js", "json", "pyt
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w+-]*)(?P<rest>[^`]*)$")
 TITLE = re.compile(r'title="([^"]+)"')
-COMMENT = re.compile(r"<!-- (not run|keys|in the background|where|run)(?: ([^\s:]+))?(?:: ?(.*?))?\s*-->", re.DOTALL)
+COMMENT = re.compile(
+    r"<!-- (not run|keys|ends with|in the background|where|run)(?: ([^\s:]+))?(?:: ?(.*?))?\s*-->", re.DOTALL
+)
 QUESTION = "Press 1, 2 or 3."
 
 HOLE = re.compile(r"^(?:\.\.\.|\[ .* \])$")
@@ -58,6 +61,7 @@ class Block:
     title: str = ""
     not_run: str = ""
     keys: str = ""
+    ends_with: str = ""
     in_background: bool = False
     where: dict[str, str] = field(default_factory=dict)
 
@@ -98,6 +102,7 @@ def blocks_of(text: str) -> Iterator[Block]:
                 title=title[1] if title else "",
                 not_run=said.get("not run", ""),
                 keys=said.get("keys", ""),
+                ends_with=said.get("ends with", ""),
                 in_background="in the background" in said,
                 where=where,
             )

@@ -25,9 +25,12 @@ __all__ = ["Reader"]
 COLUMNS, ROWS = 88, 200
 NOT_KEPT = ("COLUMNS", "GIT_", "LINES", "SKILLKIT_", "XDG_")
 PATIENCE_SECONDS = 60
+QUIET_SECONDS = 3
+ENDINGS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04"}
 # Each line of the pipe names a file with a command; what it leaves (folder, variables) stays for the next.
-SHELL = 'exec 9<"$0"; while IFS= read -r file <&9; do . "$file" 9<&-; printf "\\n\\001%s\\001" "$?"; done'
+SHELL = 'trap : INT; exec 9<"$0"; while IFS= read -r file <&9; do . "$file" 9<&-; printf "\\n\\001%s\\001" "$?"; done'
 ENDED = "\x01(\\d+)\x01"
+WAITING = re.compile(r"(?:\x1b\[\d*m)*…(?:\x1b\[\d*m)*\r\x1b\[K")
 CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>78]|\r")
 PYTHON = """
 import json, os, sys, traceback
@@ -65,17 +68,18 @@ subprocess.run(["git", "commit", "-am", sys.argv[1]], check=True)
 
 
 def as_text(seen: str) -> str:
-    """A line that is written over is a line of its own."""
-    return CONTROLS.sub("", seen.replace("\r\x1b[K", "\n")).strip()
+    """A line that is written over is a line of its own, but for the dots of somebody who thinks."""
+    return CONTROLS.sub("", WAITING.sub("", seen).replace("\r\x1b[K", "\n")).strip()
 
 
 class Reader:
     """Starts with the example skills, `notes`, `diary` and a table in `~/work`."""
 
-    def __init__(self, folder: Path, model_address: str = "") -> None:
+    def __init__(self, folder: Path, chat_address: str = "", tools_address: str = "") -> None:
         self.home = folder / "me"
         self.work = self.home / "work"
         shutil.copytree(ROOT / "examples" / "skills", self.work / "skills")
+        shutil.copytree(ROOT / "examples" / "agents", self.work / "examples" / "agents")
         skill_folder(
             self.work / "skills",
             "notes",
@@ -90,7 +94,8 @@ class Reader:
         )
         (self.home / "diary.txt").write_text("Dear diary\n", encoding="utf-8")
         shutil.copy(self.work / "skills/csv-report/assets/sample.csv", self.work / "sales.csv")
-        self.environment = self.built_environment(folder / "bin") | {"OPENAI_BASE_URL": f"{model_address}/v1"}
+        self.environment = self.built_environment(folder / "bin") | {"OPENAI_BASE_URL": chat_address}
+        self.for_python = {"OPENAI_BASE_URL": f"{tools_address}/v1"}
         self.pipe = folder / "commands"
         os.mkfifo(self.pipe)
         self.shell: Any = pexpect.spawn(
@@ -157,28 +162,30 @@ class Reader:
             if block.in_background:
                 self.start(block, ["bash", "-c", words])
                 continue
-            told, code = self.run(words, keys)
+            told, code = self.run(words, keys, ENDINGS.get(block.ends_with, ""))
             keys = keys[told.count(QUESTION) :]
-            assert code == 0 or command.may_fail, f"line {block.line}: {command.text}: exit {code}\n{told}"
+            is_fine = code == 0 or command.may_fail or block.ends_with == "Ctrl-C"
+            assert is_fine, f"line {block.line}: {command.text}: exit {code}\n{told}"
             if command.output is not None:
                 if command.ends_with_question:
                     told = told[: told.rindex(QUESTION)] + command.output.strip().splitlines()[-1]
                 assert is_as_shown(command.output, told), f"line {block.line}: {command.text}\n{told}"
 
-    def run(self, words: str, keys: str = "") -> tuple[str, int]:
+    def run(self, words: str, keys: str = "", ending: str = "") -> tuple[str, int]:
         """What appears on the terminal, and the exit code; a question that no key is for is answered with no."""
+        # What ends by a key is given the time to begin.
+        told, pressed, patience = "", ending, QUIET_SECONDS if ending else PATIENCE_SECONDS
         file = self.folder / "command.sh"
         file.write_text(f"{words}\n", encoding="utf-8")
         self.orders.write(f"{file}\n")
         self.orders.flush()
-        told, pressed = "", ""
         while True:
-            seen = self.shell.expect([ENDED, re.escape(QUESTION), pexpect.TIMEOUT], timeout=1 if pressed else -1)
+            seen = self.shell.expect([ENDED, re.escape(QUESTION), pexpect.TIMEOUT], timeout=patience)
             if seen == 0:
                 return as_text(told + self.shell.before), int(self.shell.match[1])
             if seen == 1:
                 told += self.shell.before + QUESTION
-                pressed, keys = keys[:1] or "3", keys[1:]
+                pressed, keys, patience = keys[:1] or "3", keys[1:], 1
                 time.sleep(0.3)  # as long as a person needs at least: keys typed ahead are dropped
             assert pressed, f"{words} does not end:\n{self.shell.before}"
             self.shell.send(pressed)
@@ -219,7 +226,7 @@ class Reader:
         return subprocess.Popen(
             words,
             cwd=self.work,
-            env=self.environment,
+            env=self.environment | self.for_python,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=sys.stderr,

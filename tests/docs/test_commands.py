@@ -18,7 +18,7 @@ import pytest
 import yaml
 from doc_pages import LANGUAGES, ROOT, Block, blocks_of, commands_of, is_as_shown, pages
 from doc_sessions import Reader
-from model_servers import model_server
+from model_servers import Said, chat_server, model_server
 
 from skillkit.cli.main import cli
 
@@ -42,10 +42,11 @@ def reader() -> Iterator[Reader]:
     # A short path: output is wrapped where a reader's would be.
     with (
         tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder,
-        model_server() as server,
-        Reader(Path(folder).resolve(), server.address) as someone,
+        chat_server(Said("A cat, in English.")) as chats,
+        model_server() as tools,
+        Reader(Path(folder).resolve(), chats.address, tools.address) as someone,
     ):
-        server.wanted = "stats"
+        tools.wanted = "stats"
         yield someone
 
 
