@@ -6,9 +6,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -135,7 +137,8 @@ class Reader:
         self.orders.close()
         self.shell.close(force=True)
         for program in filter(None, (self.python, *(each for _, each in self.waiting))):
-            program.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
             program.communicate()
 
     def follow(self, block: Block) -> None:
