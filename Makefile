@@ -38,7 +38,7 @@ soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at wh
 
 coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take; fails under 95 %
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/core tests/properties tests/attacks \
-		tests/integrations/inline tests/integrations/test_functions.py
+		tests/integrations/inline/test_programs.py tests/integrations/test_functions.py
 
 test-versions: system  ## the core's tests on every Python that is here
 	tools/test-versions

@@ -103,7 +103,7 @@ def checks_after(base: Path, load: Load) -> Iterator[Check]:
     files = files_below(base / "tmp")
     yield "no temporary file or folder left", not files, ", ".join(files[:5])
     locks = held_locks(base / "state")
-    yield "no lock held", not locks and is_free(base / "state" / FILE_NAME), "; ".join(locks) or "one file"
+    yield "no lock held", not locks and is_free(base / "state" / FILE_NAME), "; ".join(locks)
     with World(base / "state") as world:
         pending = world.pending()
     yield "no question left open", not pending, f"open: {len(pending)}"

@@ -89,7 +89,7 @@ def test_the_absolute_path_of_a_file_inside_is_refused_too(skill: Path) -> None:
 def test_a_chain_of_a_thousand_links_is_refused_and_does_not_crash(tmp_path: Path) -> None:
     for number in range(1500):
         (tmp_path / f"link{number}").symlink_to(f"link{number + 1}")
-    with pytest.raises(PathSecurityError, match="no usable path"):
+    with pytest.raises(PathSecurityError, match=r"no usable path|a loop of links"):
         FilePathResolver.resolve_path(tmp_path, "link0")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -336,3 +338,19 @@ def test_a_file_that_lost_its_worlds_id_is_not_used(store: StateStore) -> None:
     store.close()
     with pytest.raises(StateUnavailableError, match=r"does not look as skillkit made it \(the world's id is missing\)"):
         store.world()
+
+
+def test_a_store_that_nobody_holds_lets_go_of_its_file(tmp_path: Path) -> None:
+    def descriptors() -> list[str]:
+        there = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+        return [str(each.readlink()) for each in there if each.is_symlink() and str(tmp_path) in str(each.readlink())]
+
+    store = StateStore(tmp_path)
+    store.world()
+    assert descriptors()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        del store
+        gc.collect()
+    assert descriptors() == []
+    assert [str(each.message) for each in told if "unclosed" in str(each.message)] == []

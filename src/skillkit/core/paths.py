@@ -44,10 +44,12 @@ class FilePathResolver:
         try:
             base = real_path(base_directory)
             refuse_absolute(requested, base)
-            resolved = real_path(os.path.join(base, requested))
+            joined = os.path.join(base, requested)
+            resolved = real_path(joined)
             # realpath gives up on a link loop and hands back text it has not looked at: only a path
-            # that resolves to itself has been seen as a whole.
-            is_settled = real_path(resolved) == resolved and not is_loop(resolved)
+            # that resolves to itself has been seen as a whole. Since Python 3.13 it also follows chains that
+            # are too long for the system.
+            is_settled = real_path(resolved) == resolved and not is_loop(resolved) and not is_loop(joined)
         # A NUL, a lone surrogate, a chain of a thousand links.
         except (OSError, RecursionError, ValueError) as error:
             raise violation(requested, base_directory, f"it is no usable path ({error})") from None

@@ -127,6 +127,7 @@ class StateStore:
         self._busy_timeout = busy_timeout
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._let_go: weakref.finalize[[sqlite3.Connection, int], StateStore] | None = None
         self._identity: tuple[int, int, int] | None = None
         self._durable = False
         self._world = ""
@@ -180,6 +181,9 @@ class StateStore:
             connection.close()
             raise
         self._connection = connection
+        # A store that nobody holds any more closes its file; at exit the system does.
+        self._let_go = weakref.finalize(self, _let_go_of, connection, os.getpid())
+        self._let_go.atexit = False
         self._identity = self._identity_now()
         self._durable = False
         _close_before_forks(self)
@@ -202,15 +206,9 @@ class StateStore:
         return os.getpid(), status.st_dev, status.st_ino
 
     def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        if self._identity is not None and self._identity[0] != os.getpid():
-            # SQLite forbids even closing a connection that came through a fork: it would act for the parent.
-            _ABANDONED.append(connection)
-            return
-        with suppress(sqlite3.Error):
-            connection.close()
+        let_go, self._connection, self._let_go = self._let_go, None, None
+        if let_go is not None:
+            let_go()
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
@@ -232,6 +230,15 @@ class StateStore:
         return StateUnavailableError(
             f"The state file {self.path} {what} ({error}). {remedy}, or name another folder with {STATE_VARIABLE}."
         )
+
+
+def _let_go_of(connection: sqlite3.Connection, opened_by: int) -> None:
+    """SQLite forbids even closing a connection that came through a fork: it would act for the parent."""
+    if opened_by != os.getpid():
+        _ABANDONED.append(connection)
+        return
+    with suppress(sqlite3.Error):
+        connection.close()
 
 
 def _prepared(connection: sqlite3.Connection, *, busy_timeout: float) -> str:
