@@ -14,13 +14,14 @@ from typing import Any
 import httpx
 
 from skillkit import OptionRequest, World
+from skillkit.core.decide.deadlines import steady_seconds
 from skillkit.core.questions import OPTIONS, FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.web.access import Access
 from skillkit.web.answers import CAREFUL_SECONDS
 from skillkit.web.prompts import fingerprint
 from skillkit.web.serving import PageServer
 
-__all__ = ["Visit", "asked", "form_shown_ago", "prompt_of", "text_of", "visiting"]
+__all__ = ["Visit", "asked", "expire", "form_shown_ago", "prompt_of", "text_of", "visiting"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,13 @@ def asked(world: World, name: str = "one", prompt: Prompt | None = None, *, expi
     context = (prompt or prompt_of()).to_context()
     request = OptionRequest(name, f"Run {name}?", "Policy asks.", OPTIONS, context, "session-1")
     return world.open(request, expires_in=expires_in)
+
+
+def expire(world: World, request_id: str, *, after: float = 0.0) -> None:
+    """Its time is over then, however long this machine took to get here."""
+    with world._store.connection() as connection:
+        ends = (steady_seconds() + after, time.time() + after, request_id)
+        connection.execute("update requests set deadline = ?, expires_at = ? where id = ?", ends)
 
 
 def text_of(page: str) -> str:

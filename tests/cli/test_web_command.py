@@ -17,10 +17,11 @@ from typing import Any
 import httpx
 import pexpect
 import pytest
-from asking import request_named
+from asking import only_pending, request_named
 from click.testing import CliRunner
 from desktops import Desktop
 from running import anybody_runs, wait_for
+from skill_folders import skill_folder
 
 from skillkit import World
 from skillkit.cli.main import cli
@@ -233,3 +234,26 @@ def test_approvals_alone_shows_its_help(tmp_path: Path) -> None:
         refused = CliRunner().invoke(cli, ["approvals", *words])
         assert refused.exit_code == 2
         assert "stands" in refused.output
+
+
+def test_whoever_waits_on_the_command_line_names_the_page_that_is_there(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files={"scripts/hello.sh": "echo hello\n"})
+    state = tmp_path / "state"
+    words = ["run", "demo", "hello", "--wait", "--skills", str(tmp_path / "skills"), "--state-dir", str(state)]
+    with (
+        started(state, "--no-open") as (_, told),
+        World(state) as world,
+        subprocess.Popen(
+            [*PROGRAM, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            start_new_session=True,  # without a terminal that could be asked
+        ) as running,
+    ):
+        world.answer(only_pending(world).id, "yes_once", "test")
+        output, said = running.communicate(timeout=60)
+    assert output == "hello\n"
+    assert f", or {told['address']}\n" in said

@@ -115,6 +115,7 @@ def test_the_description_names_every_call_and_what_it_can_answer(visit: Visit) -
         "/requests/{request_id}",
         "/requests/{request_id}/answer",
         "/events",
+        "/login-links",
         "/openapi.json",
     }
     described = description["components"]["schemas"]["RequestSummary"]["properties"]

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from asking import started_program
-from page_visits import Visit, asked, visiting
+from page_visits import Visit, asked, expire, visiting
 from running import wait_for
 
 from skillkit import World
@@ -71,15 +71,16 @@ def test_a_request_of_another_process_arrives_and_leaves_by_itself(visit: Visit,
             assert visit.answer(arrived[0], "yes").status_code == 303
             said, problem = asker.communicate(timeout=30)
             assert (said, problem) == ("yes\n", "")
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 10
         assert news.next()["pending"] == []
 
 
 def test_a_request_that_expires_is_news_too(visit: Visit) -> None:
-    asked(visit.world, "short", expires_in=0.3)
+    asked(visit.world, "short")
     with visit.client.stream("GET", "/events") as response:
         news = News(response)
         assert news.next()["pending"] == ["short"]
+        expire(visit.world, "short", after=0.5)  # the change itself is no news: it still waits
         assert news.next()["pending"] == []
 
 
@@ -91,7 +92,7 @@ def test_stopping_the_server_ends_open_streams_at_once(tmp_path: Path) -> None:
         visit.server.stop()
         with pytest.raises((EOFError, httpx.HTTPError)):
             news.next()
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 5
         with visit.stranger() as guest, pytest.raises(httpx.ConnectError):
             guest.get("/")
 
@@ -102,7 +103,8 @@ def test_listeners_who_are_gone_leave_no_thread_behind(visit: Visit) -> None:
 
     for _ in range(3):
         with visit.client.stream("GET", "/events") as response:
-            News(response).next()
+            news = News(response)  # held: who drops it hangs up
+            news.next()
             assert watching()
     assert wait_for(lambda: not watching())
 

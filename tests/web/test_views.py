@@ -188,7 +188,7 @@ def test_a_script_of_ten_thousand_lines_comes_in_parts(visit: Visit) -> None:
     asked(visit.world, "long", prompt_of(commands=commands, risks=risks))
     began = time.monotonic()
     page = visit.client.get("/requests/long").text
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
     assert len(page) < 200_000
     assert "The first 400 of 10,000 lines" in text_of(page)
     flagged = re.search(r'href="([^"]+/source/1\?start=9000)#source-1-9000"', page)
@@ -215,7 +215,7 @@ def test_two_hundred_requests_are_listed_quickly(tmp_path: Path) -> None:
             asked(visit.world, f"many-{number:03}", prompt_of("echo\n" * 1_000))
         began = time.monotonic()
         page = visit.client.get("/").text
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 10
         assert "200 requests waiting" in text_of(page)
         assert page.count('class="card request"') == 200
         assert len(page) < 300_000

@@ -38,9 +38,14 @@ class AnnouncedStore:
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         from skillkit.approvers.store import StoreApprover
         from skillkit.core.decide.requests import World
+        from skillkit.web.presence import running_page
 
-        click.echo(f"skillkit: waiting for an answer: skillkit approvals show {request.id[:12]}", err=True)
         with World(self.state_dir) as world:
+            page = running_page(world.folder)
+            elsewhere = f", or {page.address}" if page is not None else ""
+            click.echo(
+                f"skillkit: waiting for an answer: skillkit approvals show {request.id[:12]}{elsewhere}", err=True
+            )
             return StoreApprover(world).ask(request, cancel)
 
 

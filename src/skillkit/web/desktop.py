@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -91,10 +91,13 @@ class Herald:
     def __init__(self, world: World, tell: Callable[[], object]) -> None:
         self._world = world
         self._tell = tell
+        self._known: set[str] = set()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="skillkit-herald", daemon=True)
 
     def __enter__(self) -> Self:
+        """What waits already is shown by the page that opens now."""
+        self._known = self._now()
         self._thread.start()
         return self
 
@@ -105,15 +108,13 @@ class Herald:
         self._thread.join()
 
     def _watch(self) -> None:
-        known = self._now(())
         while not self._is_over.wait(LOOK_SECONDS):
-            waiting = self._now(known)
-            if waiting - known:
+            before, self._known = self._known, self._now()
+            if self._known - before:
                 self._tell()
-            known = waiting
 
-    def _now(self, otherwise: Iterable[str]) -> set[str]:
+    def _now(self) -> set[str]:
         try:
             return {name for _, name in self._world.pending_ids()}
         except StateUnavailableError:  # as long as it lasts nothing can be asked either
-            return set(otherwise)
+            return self._known

@@ -49,6 +49,8 @@ def refused(request: Request, refusal: Refusal) -> Response:
     if refusal in (Refusal.SESSION, Refusal.LINK):
         details += [tag("pre", tag("code", NEW_LINK), class_="command"), retry_hint(request)]
     is_known = refusal not in (Refusal.SESSION, Refusal.LINK, Refusal.STRANGER, Refusal.HOST, Refusal.TOO_MANY)
+    if is_known:
+        details.append(tag("p", tag("a", "All pending requests", href=links_of(request).to("/"), class_="button")))
     return problem_page(request, refusal.status, refusal.heading, details, headers=RETRY.get(refusal), nav=is_known)
 
 
