@@ -23,7 +23,7 @@ from model_servers import model_server
 from skillkit.cli.main import cli
 
 RUN = ("bash", "console", "python")
-NOT_RUN_AT_MOST = 12
+NOT_RUN_AT_MOST = 6
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -49,6 +49,7 @@ def reader() -> Iterator[Reader]:
         yield someone
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", PAGES_WITH_COMMANDS)
 def test_the_page_can_be_followed_to_the_letter(page: str, reader: Reader) -> None:
     for block in blocks_on(page):

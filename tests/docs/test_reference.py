@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 from doc_pages import ROOT
 
@@ -51,6 +54,42 @@ def test_the_commands_and_their_options_are_what_the_command_line_says(cli_refer
     assert generated.strip() == cli_reference.reference().strip(), "run: .venv/bin/python tools/cli_reference.py"
     assert re.findall(r"^## skillkit (\w+)$", generated, re.MULTILINE) == list(command_line.COMMANDS)
     assert all(f"(#skillkit-{name})" in by_hand for name in command_line.COMMANDS)
+
+
+def commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context)
+        yield inner.command_path, command
+        if isinstance(command, click.Group):
+            yield from commands(command, inner)
+
+
+COMMANDS = dict(commands(command_line.cli, click.Context(command_line.cli, info_name="skillkit")))
+EXAMPLES = [
+    line.strip()
+    for command in COMMANDS.values()
+    for line in (command.help or "").splitlines()
+    if re.match(r" +skillkit ", line)
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_in_a_help_text_names_commands_and_options_that_exist(example: str) -> None:
+    words = shlex.split(re.split(r" {2,}| [|>] ", example)[0])
+    depth = next(depth for depth in (3, 2) if len(words) >= depth and " ".join(words[:depth]) in COMMANDS)
+    command = COMMANDS[" ".join(words[:depth])]
+    context = click.Context(command, info_name=words[depth - 1])
+    command.make_parser(context).parse_args(words[depth:])
+
+
+def test_the_glossary_names_what_is_in_the_code() -> None:
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    rows = re.findall(r"^\| \*\*.*\| (.*) \|$", page("glossary.md"), re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`([\w.]+)=?`", row)]
+    assert len(named) > len(rows) / 2
+    assert [name for name in named if not re.search(rf"\b{name.rpartition('.')[2]}\b", sources)] == []
 
 
 def test_every_public_name_is_in_the_api_reference() -> None:
