@@ -2,14 +2,18 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+EXAMPLES_VENV := .venv-examples
 
-.PHONY: demo test check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
+.PHONY: demo test examples check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
 
 test: $(VENV)/.dev-ready system  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+examples: $(EXAMPLES_VENV)/.examples-ready  ## the examples for other frameworks, in an environment of their own
+	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py tests/integrations/test_langchain_deepagents.py
 
 check: $(VENV)/.dev-ready  ## style, types, architecture
 	$(BIN)/ruff check .
@@ -58,5 +62,8 @@ $(VENV)/.dev-ready: pyproject.toml constraints.txt requirements-dev.txt tools/se
 $(VENV)/.docs-ready: pyproject.toml constraints.txt requirements-docs.txt tools/setup
 	@tools/setup $(VENV) docs
 
+$(EXAMPLES_VENV)/.examples-ready: pyproject.toml requirements-examples.txt tools/setup
+	@tools/setup $(EXAMPLES_VENV) examples
+
 clean:
-	rm -rf $(VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EXAMPLES_VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

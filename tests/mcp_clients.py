@@ -74,6 +74,11 @@ class Conversation:
         self.client = client
         self.person = person
         self.folder = folder
+        self.heard: list[str] = []
+
+    async def hear(self, message: Any) -> None:
+        """Whatever the server says unasked."""
+        self.heard.append(type(message).__name__)
 
     def add_skill(self, name: str, files: Mapping[str, str], **text: Any) -> Path:
         """Installed while the server runs; listing makes it known."""
@@ -132,9 +137,11 @@ def conversing(server: Any, folder: Path, *, era: str, has_form: bool = True) ->
     """`server` is a Server of this process, or a transport."""
     person = Person()
     with start_blocking_portal() as portal:
-        client = Client(server, mode=era, elicitation_callback=person.asked if has_form else None)
-        with portal.wrap_async_context_manager(client) as connected:
-            yield Conversation(portal, connected, person, folder)
+        asked = person.asked if has_form else None
+        talk = Conversation(portal, Client(server, mode=era, elicitation_callback=asked), person, folder)
+        talk.client.message_handler = talk.hear
+        with portal.wrap_async_context_manager(talk.client):
+            yield talk
 
 
 def environment(folder: Path) -> dict[str, str]:

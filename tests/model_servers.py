@@ -23,10 +23,11 @@ class ModelServer(ThreadingHTTPServer):
     """Calls the tool whose name ends with `wanted`, then says that it is done."""
 
     daemon_threads = True
-    wanted = "run"
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: str, arguments: dict[str, Any]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.wanted = wanted
+        self.arguments = arguments
         self.names: list[str] = []
 
     @property
@@ -47,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         wanted = next(name for name in names if name.endswith(self.server.wanted))
         reply = openai_reply if "completions" in self.path else anthropic_reply
-        self.answer(200, reply(wanted, is_done=is_answered(body)))
+        self.answer(200, reply(wanted, self.server.arguments, is_done=is_answered(body)))
 
     def answer(self, status: int, body: dict[str, Any]) -> None:
         text = json.dumps(body).encode()
@@ -81,8 +82,9 @@ def is_answered(body: dict[str, Any]) -> bool:
     return last["role"] == "tool" or "tool_result" in json.dumps(last["content"])
 
 
-def openai_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
-    call = {"id": "call_1", "type": "function", "function": {"name": tool, "arguments": '{"argv": ["wire"]}'}}
+def openai_reply(tool: str, arguments: dict[str, Any], *, is_done: bool) -> dict[str, Any]:
+    function = {"name": tool, "arguments": json.dumps(arguments)}
+    call = {"id": "call_1", "type": "function", "function": function}
     said = {"content": "done"} if is_done else {"content": None, "tool_calls": [call]}
     choice = {
         "index": 0,
@@ -93,8 +95,8 @@ def openai_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
     return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
 
 
-def anthropic_reply(tool: str, *, is_done: bool) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": {"argv": ["wire"]}}
+def anthropic_reply(tool: str, arguments: dict[str, Any], *, is_done: bool) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": arguments}
     return {
         "id": "msg_1",
         "type": "message",
@@ -224,9 +226,9 @@ def framed(delta: dict[str, Any], finish: str | None = None) -> bytes:
 
 
 @contextmanager
-def model_server() -> Iterator[ModelServer]:
+def model_server(wanted: str = "run", arguments: dict[str, Any] | None = None) -> Iterator[ModelServer]:
     """On a port of its own; gone when the block ends."""
-    with ModelServer() as server, serving(server):
+    with ModelServer(wanted, {"argv": ["wire"]} if arguments is None else arguments) as server, serving(server):
         yield server
 
 

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 from mcp_clients import environment
 
-from skillkit.cli.mcp import mcp_command
+from skillkit.cli.mcp import HOST, PORT, mcp_command
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.integrations.mcp.http import bound
+from skillkit.integrations.mcp.http import PATH, bound
 
 
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"])
@@ -64,6 +64,11 @@ def test_every_configuration_in_the_how_to_can_be_used() -> None:
     for name, *arguments in started:
         assert name == "mcp"
         mcp_command.make_context("mcp", arguments)
+    addressed = [server for server in servers if "command" not in server]
+    assert len(addressed) == 3
+    for server in addressed:
+        assert server["url"] == f"http://{HOST}:{PORT}{PATH}"
+        assert server["headers"]["Authorization"].startswith("Bearer ${")
 
 
 def test_a_port_in_use_is_named() -> None:
@@ -77,7 +82,7 @@ def test_without_the_extra_there_is_one_clear_sentence(tmp_path: Path) -> None:
     code = """
 import sys
 sys.modules["mcp"] = None
-from skillkit.cli.mcp import mcp_command
+from skillkit.cli.mcp import HOST, PORT, mcp_command
 from skillkit.core.exceptions import SkillKitError
 try:
     mcp_command(["--skills", sys.argv[1]], standalone_mode=False)

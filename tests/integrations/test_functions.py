@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -324,6 +326,24 @@ def test_loading_only_runs_and_asks_nothing(tmp_path: Path) -> None:
 def test_the_same_files_give_byte_identical_envelopes(tmp_path: Path) -> None:
     with functions(tmp_path, ScriptedApprover("yes_once", "yes_once")) as tools:
         assert len({tools.call("load_skill", {"skill_name": "demo"}).content for _ in range(2)}) == 1
+
+
+def test_another_process_gives_the_same_bytes(tmp_path: Path) -> None:
+    program = """
+import sys
+from skillkit import TRUSTED, SkillManager
+from skillkit.integrations.functions import SkillFunctions
+with SkillManager(sys.argv[1], "", [], [], policy=TRUSTED) as manager:
+    sys.stdout.write(SkillFunctions(manager, session_id="s").load_skill("demo").content)
+"""
+    with functions(tmp_path) as tools:
+        command = [sys.executable, "-c", program, str(tools.manager.list_skills()[0].base_directory.parent)]
+    said = {
+        subprocess.run(command, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
+    assert b'status="ok" exit_code="0"' in said.pop()
 
 
 def test_hostile_instructions_and_output_stay_data(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
+import mcp_types as types
 import pytest
 from mcp_clients import ERAS, TOKEN, Conversation, conversing, http_server, over_http, text_of
 from running import anybody_runs, records_of, wait_for
@@ -34,13 +35,34 @@ def talk(request: pytest.FixtureRequest, url: str, world: Path) -> Iterator[Conv
         yield conversation
 
 
-def test_a_person_is_asked_and_the_script_runs(talk: Conversation) -> None:
+ACCEPTED = {each: types.ElicitResult(action="accept", content={"answer": each}) for each in ("yes_once", "no")}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (ACCEPTED["yes_once"], "hello\n"),
+        (ACCEPTED["no"], "declined"),
+        (types.ElicitResult(action="decline"), "declined"),
+        (types.ElicitResult(action="cancel"), "approval_unavailable"),
+    ],
+    ids=["yes", "no", "decline", "cancel"],
+)
+def test_a_person_is_asked_before_the_script_runs(talk: Conversation, said: types.ElicitResult, told: str) -> None:
     talk.add_skill("asked", HELLO)
-    talk.person.will("yes_once")
-    assert text_of(talk.run("asked", "hello")) == "hello\n"
+    talk.person.says = said
+    result = talk.run("asked", "hello")
+    assert told in text_of(result)
+    assert result.is_error == (told != "hello\n")
     assert len(talk.person.forms) == 1
-    talk.person.will("no")
-    assert "declined" in text_of(talk.run("asked", "hello"))
+
+
+def test_a_yes_for_the_session_is_asked_for_once(talk: Conversation, world: Path) -> None:
+    skill_folder(world / "skills", name := f"session-{talk.client.mode}", files=HELLO)
+    talk.tools()
+    talk.person.will("yes_in_session")
+    assert [text_of(talk.run(name, "hello")) for _ in range(2)] == ["hello\n", "hello\n"]
+    assert len(talk.person.forms) == 1
 
 
 def test_output_is_told_as_it_comes(talk: Conversation) -> None:
@@ -78,8 +100,9 @@ def test_a_yes_for_the_session_is_for_one_conversation(url: str, world: Path) ->
     assert len(sessions) == 2
 
 
-def test_a_client_without_a_form_is_told_how_a_person_can_answer(url: str, world: Path) -> None:
-    with conversing(over_http(url), world, era="2026-07-28", has_form=False) as talk:
+@pytest.mark.parametrize("era", ERAS)
+def test_a_client_without_a_form_is_told_how_a_person_can_answer(url: str, world: Path, era: str) -> None:
+    with conversing(over_http(url), world, era=era, has_form=False) as talk:
         talk.add_skill("formless", HELLO)
         assert "`skillkit approvals list`" in text_of(talk.run("formless", "hello"))
 

@@ -218,6 +218,27 @@ def test_the_skills_extension_lists_and_gets_the_same_entry(talk: Conversation, 
     assert [each["uri"] for each in listed["resources"]] == [uri, f"skill://{name}/scripts/hello.sh"]
 
 
+def test_a_folder_of_a_skill_is_read_one_level_at_a_time(talk: Conversation, name: str) -> None:
+    talk.add_skill(name, {**HELLO, "references/ä b/deep.md": "# Deep\n", "references/top.md": "# Top\n"})
+    root = f"skill://{name}"
+    found = {uri: kinds_of(talk, uri) for uri in (root, f"{root}/references", f"{root}/references/%C3%A4%20b")}
+    folder = "inode/directory"
+    assert found[root] == {"SKILL.md": "text/markdown", "references": folder, "scripts": folder}
+    assert found[f"{root}/references"] == {"top.md": "text/markdown", "%C3%A4%20b": folder}
+    assert found[f"{root}/references/%C3%A4%20b"] == {"deep.md": "text/markdown"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/SKILL.md", "/nothing", "/scripts/", "/../first", "/%2e%2e", "/.git", "/script"]
+)
+def test_what_is_no_folder_of_a_skill_is_not_listed(talk: Conversation, path: str) -> None:
+    talk.add_skill("listed", {**HELLO, ".git/config": "secret"})
+    assert kinds_of(talk, "skill://listed/scripts"), "what is one can be"
+    with pytest.raises(MCPError, match="Nothing is published") as refused:
+        talk.ask("resources/directory/read", uri=f"skill://listed{path}")
+    assert refused.value.code == types.INVALID_PARAMS
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -283,6 +304,11 @@ def test_a_skill_s_text_cannot_leave_its_envelope(talk: Conversation, name: str)
     talk.add_skill(name, {}, body=hostile)
     envelope = ET.fromstring(text_of(talk.call("load_skill", skill_name=name)))
     assert hostile.strip() in (envelope.findtext("instructions") or "")
+
+
+def kinds_of(talk: Conversation, uri: str) -> dict[str, str]:
+    listed = talk.ask("resources/directory/read", uri=uri)["resources"]
+    return {each["uri"].removeprefix(f"{uri}/"): each["mimeType"] for each in listed}
 
 
 def read(talk: Conversation, uri: str) -> bytes:

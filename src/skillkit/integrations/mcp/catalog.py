@@ -104,6 +104,20 @@ class SkillCatalog:
             raise NoSuchAddressError(f"{uri!r} has more than {BYTE_LIMIT} bytes, which is more than can be read.")
         return relative, content
 
+    def children(self, uri: str) -> tuple[SkillMetadata, list[PublishedFile], list[str]]:
+        """Of a folder's address: its skill, the files that lie directly in it, and the addresses of its folders."""
+        name, slash, path = uri.removeprefix(SCHEME).partition("/")
+        skill, _ = self._located(f"{SCHEME}{name}/{SKILL_FILE}")
+        try:
+            below = [file for file in self.files(skill) if file.uri.startswith(f"{uri}/")]
+        except SkillKitError as error:
+            raise no_such(uri) from error
+        if not below or bool(slash) != bool(path):
+            raise no_such(uri)
+        rest = {file: file.uri.removeprefix(f"{uri}/") for file in below}
+        folders = sorted({left.partition("/")[0] for left in rest.values() if "/" in left})
+        return skill, [file for file in below if "/" not in rest[file]], [f"{uri}/{folder}" for folder in folders]
+
     def _located(self, uri: str) -> tuple[SkillMetadata, str]:
         """By the skill's whole name: no other spelling of an address is the same one."""
         name, slash, path = uri.removeprefix(SCHEME).partition("/")

@@ -7,6 +7,7 @@ import base64
 import mimetypes
 import os
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -14,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.models import SkillMetadata
-from skillkit.integrations.mcp.catalog import FILE_LIMIT, NoSuchAddressError, PublishedFile, SkillCatalog
+from skillkit.integrations.mcp.catalog import FILE_LIMIT, SCHEME, NoSuchAddressError, PublishedFile, SkillCatalog
 from skillkit.integrations.mcp.wording import in_unicode
 
 __all__ = ["EXTENSION", "Publishing", "SkillUriParams"]
@@ -31,7 +32,7 @@ Page = types.PaginatedRequestParams | None
 
 
 class SkillUriParams(types.RequestParams):
-    """What `skills/get` is given."""
+    """What `skills/get` and `resources/directory/read` are given."""
 
     uri: str
 
@@ -68,6 +69,15 @@ class Publishing:
         except NoSuchAddressError as error:
             raise invalid(str(error)) from error
         return types.ReadResourceResult(contents=[contents(str(params.uri), path, content)])
+
+    async def read_directory(self, _: Context, params: SkillUriParams) -> types.ListResourcesResult:
+        """What lies directly in a folder; all of it at once."""
+        try:
+            skill, files, folders = await asyncio.to_thread(self.catalog.children, params.uri)
+        except NoSuchAddressError as error:
+            raise invalid(str(error)) from error
+        found = [resource(skill, file) for file in files] + [folder_resource(uri) for uri in folders]
+        return types.ListResourcesResult(resources=found)
 
     async def list_prompts(self, _: Context, params: Page) -> types.ListPromptsResult:
         skills, following = page_of(await asyncio.to_thread(self.catalog.skills), params)
@@ -123,6 +133,11 @@ def resource(skill: SkillMetadata, file: PublishedFile) -> types.Resource:
         size=file.size,
         _meta={DIGEST_KEY: file.digest},
     )
+
+
+def folder_resource(uri: str) -> types.Resource:
+    name = os.fsdecode(unquote_to_bytes(uri.removeprefix(SCHEME)))
+    return types.Resource(uri=uri, name=in_unicode(name), mime_type="inode/directory")
 
 
 def prompt(skill: SkillMetadata) -> types.Prompt:

@@ -31,6 +31,7 @@ from skillkit.integrations.mcp.approval import (
 )
 from skillkit.integrations.mcp.calls import LiveProgress, stoppable
 from skillkit.integrations.mcp.catalog import SkillCatalog
+from skillkit.integrations.mcp.changes import Changes, ChangingServer
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
 from skillkit.integrations.mcp.wording import in_unicode
 
@@ -77,7 +78,8 @@ class SkillServer:
         self.server = self._served(Publishing(SkillCatalog(manager)))
 
     def _served(self, publishing: Publishing) -> Server[Any]:
-        server: Server[Any] = Server(
+        changes = Changes(SkillFunctions(self.manager), lambda ctx: session_of(ctx, self.session_id))
+        server = ChangingServer(
             NAME,
             version=__version__,
             title="skillkit",
@@ -89,13 +91,16 @@ class SkillServer:
             on_read_resource=publishing.read_resource,
             on_list_prompts=publishing.list_prompts,
             on_get_prompt=publishing.get_prompt,
+            on_subscriptions_listen=changes.listen,
         )
-        server.extensions[EXTENSION] = {}
+        server.extensions[EXTENSION] = {"directoryRead": True}
         server.add_request_handler("skills/list", types.PaginatedRequestParams, publishing.list_skills)
         server.add_request_handler("skills/get", SkillUriParams, publishing.get_skill)
+        server.add_request_handler("resources/directory/read", SkillUriParams, publishing.read_directory)
         # What a client sends back with an answer is what we gave it, for this very call, or it is refused.
         sealed = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
         server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
+        server.middleware.append(changes.middleware)
         return server
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:

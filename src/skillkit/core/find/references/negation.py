@@ -12,11 +12,16 @@ RUN = re.compile(
     re.IGNORECASE,
 )
 IMPERATIVE = re.compile(
-    r"\b(?:re-?)?(?:run|execute|invoke|launch)(?:ning|ing)?\b[^\0]{0,40}(?:\0(?:[,\s]|and|or|then){1,30})*$",
+    r"\b(?:re-?)?(?:run|execute|invoke|launch)(?:ning|ing)?\b([^\0]{0,40})(?:\0(?:[,\s]|and|or|then){1,30})*$",
     re.IGNORECASE,
 )
+READING = re.compile(
+    r"\b(?:see|read|look|view|open|edit|check|review|inspect|refer|consult|change|modify)\b", re.IGNORECASE
+)
 NOT = re.compile(
-    r"\b(?:never|ever|not|cannot|without|avoid|stop|no need to|no longer|instead of|rather than)\b|n['\u2019]t\b",
+    r"\b(?:never|ever|not|cannot|without|avoid|stop|skip|refrain|nobody|no one|no need to|no longer|no reason"
+    r"|no circumstances?|no account|forbid|forbidden|prohibited|disallowed|dangerous|unsafe|instead of|rather than)\b"
+    r"|n['\u2019]t\b",
     re.IGNORECASE,
 )
 NOT_ASIDE = re.compile(r"(?:\b(?:not|never)|n['\u2019]t),[^,;]*,\s*$", re.IGNORECASE)
@@ -24,14 +29,18 @@ DO_FORGET = re.compile(r"(?:not|n['\u2019]t|never)\s+(?:\w+\s+)?(?:forget|fail|h
 INSTEAD = re.compile(r"\b(?:instead of|rather than|never|not|avoid|don['\u2019]t|do not)\b|❌|🚫", re.IGNORECASE)
 FORBIDDING = re.compile(
     r"\b(?:never|avoid|do not|don['\u2019]t|must not|mustn['\u2019]t|should not|shouldn['\u2019]t|instead of"
-    r"|rather than|wrong|bad|incorrect|deprecated|obsolete|anti-?patterns?|not to)\b|❌|🚫",
+    r"|rather than|wrong|bad|incorrect|deprecated|obsolete|anti-?patterns?|not to|forbidden|prohibited|disallowed"
+    r"|dangerous|off-limits|skip|refrain|no longer)\b|❌|🚫",
     re.IGNORECASE,
 )
 AFTERWARDS = re.compile(
     r"^[^.!?;]{0,60}?(?:\b(?:must|should|may|can|is|are)\s*(?:not|never)|n['\u2019]t|\bcannot)\s+(?:\w+\s+){0,2}"
     r"(?:run|executed|called|used|invoked)\b"
     r"|^[^.!?]{0,60}?\b(?:do not|don['\u2019]t|never)\s+(?:run|execute|call|use|invoke)\s+(?:it|this|that)\b"
-    r"|^\s+is\s+(?:now\s+)?(?:deprecated|broken|dangerous|obsolete|forbidden)",
+    r"|^\s+(?:is|was|has been)\s+(?:\w+\s+)?(?:deprecated|broken|dangerous|unsafe|obsolete|forbidden|prohibited"
+    r"|disallowed|off-limits|removed|disabled)\b"
+    r"|^\s+(?:is|was)(?: not|n['\u2019]t)\s+(?:allowed|permitted|supported|needed|available|safe)\b"
+    r"|^\s+(?:(?:will|does|did) not|(?:wo|does|did)n['\u2019]t|no longer)\s+(?:works?|exists?|runs?)\b",
     re.IGNORECASE,
 )
 OUTPUT = re.compile(
@@ -48,8 +57,9 @@ def last_sentence(text: str) -> str:
 
 
 def is_imperative(before: str) -> bool:
-    """`Run`, `then execute the script`: right before what is run."""
-    return IMPERATIVE.search(last_sentence(before)) is not None
+    """`Run`, `then execute the script`: right before what is run, and nothing else is said to be done with it."""
+    found = IMPERATIVE.search(last_sentence(before))
+    return found is not None and not READING.search(found[1])
 
 
 def is_discouraged(before: str, after: str = "") -> bool:

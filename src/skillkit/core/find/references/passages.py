@@ -93,28 +93,28 @@ def block(token: Token, line: int, place: _Place) -> Iterator[Passage]:
 
 
 def spans(children: Sequence[Token], text: str, line: int, place: _Place) -> Iterator[Passage]:
-    seen = 0
+    at = 0
     for child in children:
-        if child.type == "code_inline":
-            at = text.index(CODE, seen)
-            seen = at + 1
-            before, after = text[:at], text[seen:]
+        end = at + len(read_as(child))
+        is_link = child.type == "link_open"
+        if is_link or child.type == "code_inline":
+            before, after = text[:at], text[end:]
             discouraged = place.is_discouraged() or is_discouraged(before, after)
-            yield Passage("span", child.content, line, discouraged, is_imperative(before))
-        elif child.type == "link_open":
-            yield Passage("link", unquote(str(child.attrs.get("href", ""))), line)
+            written = unquote(str(child.attrs.get("href", ""))) if is_link else child.content
+            yield Passage("link" if is_link else "span", written, line, discouraged, is_imperative(before))
         elif child.type in ("softbreak", "hardbreak"):
             line += 1
+        at = end
 
 
 def flat(children: Sequence[Token]) -> str:
     """What is read, with one character for each piece of code."""
-    parts = []
-    for child in children:
-        if child.type == "code_inline":
-            parts.append(CODE)
-        elif child.type == "text":
-            parts.append(child.content.replace(CODE, ""))
-        elif child.type in ("softbreak", "hardbreak"):
-            parts.append(" ")
-    return "".join(parts)
+    return "".join(map(read_as, children))
+
+
+def read_as(child: Token) -> str:
+    if child.type == "code_inline":
+        return CODE
+    if child.type == "text":
+        return child.content.replace(CODE, "")
+    return " " if child.type in ("softbreak", "hardbreak") else ""

@@ -138,7 +138,10 @@ class Reader:
         self.folder = posixpath.dirname(source)
 
     def references(self, passage: Passage) -> Iterator[ScriptReference]:
-        if passage.kind == "link" or passage.is_discouraged:
+        if passage.is_discouraged:
+            return
+        if passage.kind == "link":
+            yield from self.linked_script(passage)
             return
         text = typed_at_prompts(passage.text)
         is_prompted = text != passage.text
@@ -152,6 +155,13 @@ class Reader:
                 continue
             if is_prompted or self.has_command_form(passage, invocation):
                 yield from self.reference(command, invocation, passage.line, where)
+
+    def linked_script(self, passage: Passage) -> Iterator[ScriptReference]:
+        """`Run [the linter](scripts/lint.sh)`."""
+        script = self.places.script(passage.text, self.folder) if passage.is_imperative else None
+        if script is not None:
+            shown = passage.text[:SHOWN_CHARACTERS]
+            yield ScriptReference(script, "command", (), shown, self.source, passage.line + 1)
 
     def has_command_form(self, passage: Passage, invocation: Invocation) -> bool:
         """A path alone is a command in a shell's block, or where the sentence says to run it."""
