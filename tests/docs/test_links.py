@@ -11,13 +11,14 @@ import yaml
 from doc_pages import ROOT, pages
 
 FENCES = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_TEST = re.compile(r"`(tests/[\w/.-]+?\.py)(?:::(\w+))?`")
 
 
 @cache
 def text_of(page: str) -> str:
-    return FENCES.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    return CODE.sub("", FENCES.sub("", (ROOT / page).read_text(encoding="utf-8")))
 
 
 @cache
