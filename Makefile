@@ -33,6 +33,10 @@ bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 bench-peers: $(VENV)/.dev-ready system  ## installs other runtimes of skills, measures all; writes bench/peers/results.md
 	$(BIN)/python -m bench.peers
 
+docs: $(VENV)/.docs-ready  ## the documentation, into site/; every link is checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
+	@echo "site/index.html"
+
 soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at what is left; SOAK_SECONDS=N
 	$(BIN)/python -m bench.soak
 
@@ -54,6 +58,9 @@ $(VENV)/.core-ready: pyproject.toml constraints.txt tools/setup
 
 $(VENV)/.dev-ready: pyproject.toml constraints.txt requirements-dev.txt tools/setup
 	@tools/setup $(VENV) dev
+
+$(VENV)/.docs-ready: pyproject.toml constraints.txt requirements-docs.txt tools/setup
+	@tools/setup $(VENV) docs
 
 $(EXAMPLES_VENV)/.examples-ready: pyproject.toml requirements-examples.txt tools/setup
 	@tools/setup $(EXAMPLES_VENV) examples

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from skill_folders import skill_folder
 
-from skillkit import SkillNotFoundError
+from skillkit import ContentChangedError, SkillNotFoundError
 from skillkit.cli.trust import trust
 from skillkit.core.decide.trust import StandingApprovals
 from skillkit.core.digest import manifest_of
@@ -97,6 +97,19 @@ def test_yes_on_the_command_line_is_enough_and_json_is_one_object(
     removed = json.loads(run("remove", "demo", "--json", folder=tmp_path).stdout)
     assert removed["removed"] == [added["trusted"]]
     assert approvals.trusted() == []
+
+
+def test_another_digest_than_the_one_that_was_reviewed_is_not_trusted(
+    tmp_path: Path, skill: Path, approvals: StandingApprovals
+) -> None:
+    digest = manifest_of(skill).digest
+    assert run("add", "demo", "--yes", "--digest", digest, folder=tmp_path).exit_code == 0
+    (skill / "scripts/run.sh").write_text("echo two\n")
+    refused = run("add", "demo", "--yes", "--digest", digest, folder=tmp_path)
+    assert isinstance(refused.exception, ContentChangedError)
+    assert f"its digest is {manifest_of(skill).digest}, not {digest}." in str(refused.exception)
+    assert run("add", "demo", "--yes", "--digest", "", folder=tmp_path).exit_code != 0
+    assert [each.digest for each in approvals.trusted()] == [digest]
 
 
 def test_a_change_ends_the_trust(tmp_path: Path, skill: Path, approvals: StandingApprovals) -> None:

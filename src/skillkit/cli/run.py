@@ -77,7 +77,7 @@ def run_command(
     Examples:
       skillkit run csv-report report --yes -- --sample
       skillkit run text-stats stats --input '{"text": "Hello there."}'
-      skillkit run csv-report chart --keep ./out -- data.csv price
+      skillkit run csv-report chart --keep ./out -- --sample --column price
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
     chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}

@@ -21,7 +21,7 @@ from skillkit.cli.options import (
 )
 from skillkit.core.decide.trust import Approval, StandingApprovals
 from skillkit.core.digest import manifest_of, snapshot_of
-from skillkit.core.exceptions import StateUnavailableError
+from skillkit.core.exceptions import ContentChangedError, StateUnavailableError
 from skillkit.core.models import Skill
 from skillkit.core.questions import FileChange, RiskFlag
 from skillkit.core.runs import Manifest
@@ -56,6 +56,7 @@ def trust() -> None:
 @trust.command("add")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @roots_options
+@click.option("--digest", "reviewed", metavar="SHA256", help="Only if its content has this digest, all of it.")
 @click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
 @json_option
 def add_command(
@@ -63,6 +64,7 @@ def add_command(
     skills: tuple[Path, ...],
     plugins: tuple[Path, ...],
     state_dir: Path | None,
+    reviewed: str | None,
     is_sure: bool,
     as_json: bool,
 ) -> None:
@@ -72,10 +74,12 @@ def add_command(
     Examples:
       skillkit trust add csv-report
       skillkit trust add csv-report --yes
+      skillkit trust add csv-report --yes --digest 685465d6...
     """
     with manager_for(skills, plugins, state_dir) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
     manifest, place = manifest_of(skill.base_directory), skill.base_directory
+    require_reviewed(skill.name, manifest.digest, reviewed)
     store = StateStore(folder)
     approvals = StandingApprovals(store)
     try:
@@ -97,6 +101,15 @@ def add_command(
         echo_json(trusted=asdict(kept))
     else:
         click.echo(f"Trusted {visible(skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
+
+
+def require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
+    """What somebody else looked at, and nothing else."""
+    if reviewed is not None and reviewed != digest:
+        raise ContentChangedError(
+            f"{name!r} is not trusted: its digest is {digest}, not {reviewed}. Look at what differs "
+            "from what was reviewed; to trust it all the same, leave out --digest."
+        )
 
 
 def show_what(skill: Skill, manifest: Manifest, copy: Path, approved: Path | None) -> None:

@@ -106,6 +106,7 @@ class SkillManager:
             return self._loaded.setdefault(metadata.skill_path, Skill(metadata))
 
     def list_scripts(self, skill_name: str) -> list[ScriptMetadata]:
+        """In the order of their paths."""
         return list(self.load_skill(skill_name).scripts)
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:

@@ -65,6 +65,7 @@ class Skill:
 
     @property
     def base_dir(self) -> Path:
+        """The same as `base_directory`."""
         return self.metadata.base_directory
 
     @property

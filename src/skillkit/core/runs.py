@@ -162,14 +162,17 @@ class ScriptExecutionResult:
 
     @property
     def success(self) -> bool:
+        """Whether the script ended with exit code 0."""
         return self.exit_code == 0
 
     @property
     def timeout(self) -> bool:
+        """Whether the runner ended it after its time; a script cannot forge that."""
         return self.timed_out
 
     @property
     def signaled(self) -> bool:
+        """Whether a signal ended it."""
         return self.signal is not None
 
 

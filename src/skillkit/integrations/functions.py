@@ -95,9 +95,11 @@ class SkillFunctions:
         return tool_schemas(skills, self.script_paths(skills))
 
     def openai_tools(self) -> list[dict[str, Any]]:
+        """The tools in the form that OpenAI's API takes."""
         return [tool.to_openai() for tool in self.tools()]
 
     def anthropic_tools(self) -> list[dict[str, Any]]:
+        """The tools in the form that Anthropic's API takes."""
         return [tool.to_anthropic() for tool in self.tools()]
 
     def call(

@@ -50,6 +50,8 @@ def limit(what: str, key: str) -> str:
                 "(policy key readable_paths)."
             ),
         ),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.txt'", ""),
+        ("Error: queryA ENOTFOUND example.com", NETWORK),
         ("OSError: [Errno 30] Read-only file system: '/s/skill/x'", SKILL),
         ("touch: cannot touch '/s/skill/x': Read-only file system", SKILL),
         ("Error: EROFS: read-only file system, open '/s/skill/x'", SKILL),

@@ -30,7 +30,7 @@ MISSING = re.compile(r"No such file or directory|ENOENT|Permission denied|EACCES
 READ_ONLY = re.compile(r"Read-only file system|EROFS", re.IGNORECASE)
 NETWORK = re.compile(
     r"Network is unreachable|Temporary failure in name resolution|Name or service not known|Could not resolve"
-    r"|name resolution|getaddrinfo|ENETUNREACH|EAI_AGAIN|ENOTFOUND|connect EACCES|urlopen error|/dev/(tcp|udp)/"
+    r"|name resolution|getaddrinfo|ENETUNREACH|EAI_AGAIN|\bENOTFOUND|connect EACCES|urlopen error|/dev/(tcp|udp)/"
     r"|Failed to open TCP connection|NewConnectionError|ConnectError|IO::Socket|Can't connect to|socket: Permission"
     r"|socket\(2\)|unable to resolve host address|curl: \((6|7)\)|fetch failed",
     re.IGNORECASE,
