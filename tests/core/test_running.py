@@ -593,6 +593,20 @@ def test_a_failure_with_a_known_cause_has_a_hint(tmp_path: Path, program: str, n
     assert bool(result.hint) == bool(hint)
 
 
+@pytest.mark.parametrize(
+    ("word", "is_hinted"), [("sales.csv", True), ("SKILL.md", False), ("other.csv", False), ("/sales.csv", False)]
+)
+def test_a_file_named_from_where_the_caller_is_gets_a_hint(tmp_path: Path, word: str, is_hinted: bool) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    for name in ("sales.csv", "SKILL.md"):
+        (workspace / name).touch()
+    with runnable(tmp_path, "exit 1\n") as manager:
+        result = manager.execute_skill_script("demo", "run.sh", argv=["--of", word], workspace=workspace)
+    assert (f"name it as {workspace / word}," in result.hint) == is_hinted
+    assert bool(result.hint) == is_hinted
+
+
 def test_what_a_script_leaves_is_listed_and_kept_until_the_manager_closes(tmp_path: Path) -> None:
     text = """
         cd "$SKILL_WORK_DIR"; mkdir sub empty; printf 12345 > b.txt; printf 1 > sub/a.txt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import signal
 from collections.abc import Callable
@@ -110,6 +111,19 @@ def hint_for(command: ScriptCommand, stderr: str) -> str:
     for pattern, sentence in KNOWN_CAUSES:
         if found := re.search(pattern, tail):
             return sentence.format(found[1], interpreter=command.argv[0])
+    return hint_about_place(command)
+
+
+def hint_about_place(command: ScriptCommand) -> str:
+    """People name files from where they are; a script starts elsewhere."""
+    for word in command.script_arguments if command.workspace is not None else ():
+        meant = os.path.join(str(command.workspace), word)
+        is_elsewhere = not os.path.isabs(word) and not os.path.lexists(os.path.join(command.cwd, word))
+        if word and "\0" not in word and is_elsewhere and os.path.lexists(meant):
+            return (
+                f"{word!r} is in the workspace, but the script starts in its skill's folder; name it as {meant}, "
+                "or set the policy key working_directory to 'workspace'."
+            )
     return ""
 
 
