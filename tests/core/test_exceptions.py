@@ -222,6 +222,14 @@ def audit_without_its_table(folder: Path, _: pytest.MonkeyPatch) -> object:
             holder.close()
 
 
+@provokes("ModelUnavailableError", is_about_tools=False)
+def model_that_is_not_there(_: Path, __: pytest.MonkeyPatch) -> object:
+    pytest.importorskip("openai")
+    from skillkit.chat.endpoint import Endpoint
+
+    return list(Endpoint("a-model", "http://127.0.0.1:1/v1", "key", "KEY").stream([{"role": "user", "content": "?"}]))
+
+
 def classes() -> dict[str, type[SkillKitError]]:
     """Every error that the module defines, by its own name."""
     found = (value for value in vars(exceptions).values() if isinstance(value, type))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,12 @@ STDERR = "stats: the JSON must be an object with the one key"
 
 
 @pytest.fixture(
-    params=[("agents_sdk.py", "agents"), ("pydantic_ai_agent.py", "pydantic_ai"), ("deep_agent.py", "deepagents")],
-    ids=lambda param: param[0],
+    params=["agents_sdk.py", "pydantic_ai_agent.py", "deep_agent.py"],
 )
 def example(request: pytest.FixtureRequest) -> Path:
-    name, package = map(str, request.param)
-    if find_spec(package) is None and os.environ.get("EXAMPLES") != "all":
-        pytest.skip(f"{package} is not installed here; `make examples` has it")
-    return EXAMPLES / name
+    if os.environ.get("EXAMPLES") != "all":
+        pytest.skip("`make examples` runs these, where all the frameworks are installed")
+    return EXAMPLES / str(request.param)
 
 
 def told(example: Path, folder: Path, *answer: str) -> list[str]:

@@ -177,18 +177,18 @@ def test_no_text_takes_longer_than_its_length_allows(tmp_path: Path, name: str) 
     took = {}
     for number, unit in enumerate(HOSTILE):
         started = time.process_time()
-        flags_of_text(tmp_path / str(number), name, (unit * (40_000 // len(unit) + 1))[:40_000])
+        flags_of_text(tmp_path / str(number), name, (unit * (20_000 // len(unit) + 1))[:20_000])
         took[unit] = time.process_time() - started
-    assert {unit: seconds for unit, seconds in took.items() if seconds > 3} == {}
+    assert {unit: seconds for unit, seconds in took.items() if seconds > 2} == {}
 
 
 @pytest.mark.slow
 def test_many_large_files_are_read_within_a_bound(tmp_path: Path) -> None:
-    files = {f"{number}.sh": "a;" * 60_000 for number in range(30)}
-    files |= {f"{number}.py": "a;" * 60_000 for number in range(30)}
+    files = {f"{number}.sh": "a;" * 30_000 for number in range(20)}
+    files |= {f"{number}.py": "a;" * 30_000 for number in range(20)}
     started = time.process_time()
     flags_of(tmp_path, files)
-    assert time.process_time() - started < 30
+    assert time.process_time() - started < 15
 
 
 TEXTS = st.lists(
