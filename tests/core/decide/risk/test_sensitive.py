@@ -111,7 +111,9 @@ def test_paths_that_lead_outside(path: str) -> None:
     assert outside_place(path) == path
 
 
-@pytest.mark.parametrize("path", ["out.txt", "./x", "a/b", "/tmp/x", "/dev/null", "$OUT/x", "...", "a..b", "\\n", "", "1:/x"])
+@pytest.mark.parametrize(
+    "path", ["out.txt", "./x", "a/b", "/tmp/x", "/dev/null", "$OUT/x", "...", "a..b", "\\n", "", "1:/x"]
+)
 def test_paths_that_do_not(path: str) -> None:
     assert outside_place(path) == ""
 
