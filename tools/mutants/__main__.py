@@ -38,7 +38,7 @@ ALSO_TESTED_BY = {
     "risk/encoded": ("risk/hidden", "risk/flags", "risk/python", "risk/shell"),
     "risk/files": ("risk/flags", "changes", "prompt"),
     "risk/findings": ("risk/flags", "risk/python", "risk/shell", "risk/hidden"),
-    "risk/pattern_tables": ("risk/patterns", "risk/flags"),
+    "risk/pattern_tables": ("risk/patterns",),
     "risk/python_names": ("risk/python",),
     "risk/shell_commands": ("risk/shell",),
 }

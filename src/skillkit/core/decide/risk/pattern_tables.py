@@ -258,7 +258,7 @@ PERL = (
     Row("obfuscation", ("eval",), r"(?<![\w$@%&>:'\"-])(eval)\s{0,4}(?:\(|[\"'$]|q{1,2}\b|unpack|decode)", CODE, 1),
     Row(
         "obfuscation",
-        ("decode_base64", "unpack", "pack"),
+        ("decode_base64", "pack"),
         r"\b(decode_base64|pack\s{0,4}\(?\s{0,4}[\"']H\*[\"']|unpack\s{0,4}\(?\s{0,4}[\"']u[\"'])\s{0,4}[,(]?\s{0,4}[\"'][\w+/=-]{24}",
         "Decodes a hidden text with {}",
         1,
