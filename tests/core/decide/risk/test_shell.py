@@ -144,6 +144,16 @@ HARMLESS = [
     "9 curl a.example",
     "-x curl a.example",
     "ls -x curl",
+    "openssl version",
+    "openssl version | sh",
+    "base32 x | sh",
+    "xxd x | sh",
+    "man sudo",
+    "git log a:b",
+    "git rm x",
+    "git diff x /etc/hosts",
+    "git auth token",
+    "cp -r /etc/x",
 ]
 
 
@@ -197,14 +207,14 @@ def test_each_program_is_known(kind: str) -> None:
     [
         *"then do else elif if while until time ! { } builtin command coproc".split(),
         *"sudo doas env nohup exec xargs setsid nice ionice stdbuf busybox unbuffer".split(),
-        *("timeout 5", "nice -n 5", "A=1 B+=2", "/usr/bin/env -i", "sudo env A=1"),
+        *("timeout 5", "timeout 5s", "nice -n 5", "A=1 B+=2", "/usr/bin/env -i", "sudo env A=1"),
     ],
 )
 def test_what_stands_before_a_program_is_passed_over(start: str) -> None:
     assert program_words([*start.split(), "curl", "-x", "sudo"]) == ["curl", "-x", "sudo"]
 
 
-@pytest.mark.parametrize("words", [["sudo"], ["9", "curl"], ["-x", "curl"], ["ls", "-x", "5"], []])
+@pytest.mark.parametrize("words", [["sudo"], ["9", "curl"], ["-x", "curl", "sudo"], ["ls", "-x", "5"], []])
 def test_what_stands_for_itself_is_not(words: list[str]) -> None:
     assert program_words(words) == words
 
@@ -238,6 +248,11 @@ def test_what_decodes_or_sends_code_is_found_ten_pipes_before() -> None:
 def test_the_words_of_an_order_are_among_the_first() -> None:
     assert seen_kinds("git -C x push") == {"network"}
     assert seen_kinds("git log a b push") == set()
+
+
+def test_of_one_word_so_many_substitutions_are_read() -> None:
+    seen = list(shell_seen('echo "$(a) $(b) $(c) $(d) $(e) $(f)"'))
+    assert len([each for each in seen if isinstance(each, Snippet)]) == 4
 
 
 def test_a_host_is_named_wherever_it_stands() -> None:

@@ -59,9 +59,7 @@ def test_an_endless_word_is_cut() -> None:
 
 def test_so_many_documents_of_one_line_are_read() -> None:
     first, *others = commands_in("cat <<A <<B <<C <<D <<E\na\nA\nb\nB\nc\nC\nd\nD\ne\nE\n")
-    assert first.documents == [(2, "a\n"), (4, "b\n"), (6, "c\n"), (8, "d\n")] or [
-        text.strip() for _, text in first.documents
-    ] == ["a", "b", "c", "d"]
+    assert [text.strip() for _, text in first.documents] == ["a", "b", "c", "d"]
     assert [command.words for command in others] == [["e"], ["E"]]
 
 

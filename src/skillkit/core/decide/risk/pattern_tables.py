@@ -339,7 +339,7 @@ POWERSHELL = (
 UNPARSED_PYTHON = (
     Row(
         "network",
-        ("requests", "urllib", "socket", "http", "aiohttp", "smtplib", "ftplib"),
+        ("requests", "urllib", "socket", "http", "smtplib", "ftplib"),
         r"\b(requests\.\w{1,20}|urllib2?\.(?:request|urlopen)|httpx|aiohttp|socket\.socket|http\.client|smtplib|ftplib)\b",
         NETWORK,
         1,
