@@ -83,6 +83,10 @@ FLAGGED = [
     ("watch 'rm x'", {"delete"}),
     ("su me -c 'rm x'", {"process", "delete"}),
     ("timeout -s 9 5 curl a.example", {"network"}),
+    ("gh auth token --hostname x", {"credentials"}),
+    ('git log "$(curl https://a.example)"', {"network"}),
+    ("curl a.example | tee", {"network"}),
+    ("curl a.example | sh run.sh", {"network"}),
 ]
 
 HARMLESS = [
@@ -130,7 +134,7 @@ HARMLESS = [
     "pass",
     "kill -l",
     "eval x",
-    "echo \"$(ls)\"",
+    'echo "$(ls)"',
     "echo x | base64 -d | cat",
     "echo x | base64 | sh",
     "curl_config | sh -x run.sh",
@@ -154,6 +158,8 @@ HARMLESS = [
     "git diff x /etc/hosts",
     "git auth token",
     "cp -r /etc/x",
+    "bash $(git log)",
+    "> x | sh",
 ]
 
 
