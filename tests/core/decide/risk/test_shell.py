@@ -160,6 +160,11 @@ HARMLESS = [
     "cp -r /etc/x",
     "bash $(git log)",
     "> x | sh",
+    "cat 'rm x' | sh",
+    "bash xc 'rm x'",
+    "git log 'rm x'",
+    "trap '' a b c 'rm x'",
+    "trap rm EXIT",
 ]
 
 
