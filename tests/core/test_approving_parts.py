@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from skillkit import (
     StateUnavailableError,
 )
 from skillkit.core import approving as approving_module
-from skillkit.core.approving import Approving, Cancellation, _Coverage, require_approved
+from skillkit.core.approving import Approving, Cancellation, _Coverage, is_readable, require_approved
 from skillkit.core.questions import OPTIONS
 from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.state import StateStore
@@ -293,6 +294,18 @@ def test_equal_questions_are_put_once_and_a_word_for_one_run_is_for_one(
     assert sorted(answer.option_id for answer in answers if answer) == heard
     assert person.asked == len(words)
     assert approving._asked == {}
+
+
+def test_a_system_that_cannot_look_at_a_pipe_reads_no_wish_to_stop_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"x")
+        assert is_readable(reading)
+        monkeypatch.delattr(select, "poll")
+        assert not is_readable(reading)
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def test_who_waits_for_anothers_question_can_be_cancelled_alone(approving: Approving) -> None:

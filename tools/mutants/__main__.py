@@ -35,10 +35,10 @@ PROPERTIES = "tests/properties/test_decision_properties.py"
 LONGEST_SECONDS = 120
 LOOK_SECONDS = 0.02
 ALSO_TESTED_BY = {
-    "risk/encoded": ("risk/flags", "risk/python", "risk/shell"),
+    "risk/encoded": ("risk/hidden", "risk/flags", "risk/python", "risk/shell"),
     "risk/files": ("risk/flags", "changes", "prompt"),
     "risk/findings": ("risk/flags", "risk/python", "risk/shell", "risk/hidden"),
-    "risk/pattern_tables": ("risk/patterns", "risk/flags"),
+    "risk/pattern_tables": ("risk/patterns",),
     "risk/python_names": ("risk/python",),
     "risk/shell_commands": ("risk/shell",),
 }

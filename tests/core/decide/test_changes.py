@@ -224,6 +224,29 @@ def test_more_lines_than_are_compared_are_one_block_between_what_is_the_same(
     assert exact != diff
 
 
+def test_as_many_lines_as_are_compared_are_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = Side(tuple("abcd")), Side(tuple("badc"))
+    exact = list(changes_module._diff(old, new))
+    monkeypatch.setattr(changes_module, "COMPARED_LINES", 4 * 4)
+    assert list(changes_module._diff(old, new)) == exact
+
+
+def test_equal_texts_have_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes_module, "COMPARED_LINES", 0)
+    assert changes_module._groups("abcd", "abcd") == []
+    assert len(changes_module._groups("abcd", "abxd")) == 1
+
+
+@pytest.mark.parametrize(("characters", "shown"), [(6, ["ab", "cd"]), (5, ["ab", "... 1 more lines"])])
+def test_lines_fit_with_their_ends(characters: int, shown: list[str]) -> None:
+    assert list(changes_module._within(iter(["ab", "cd"]), characters)) == shown
+
+
+@pytest.mark.parametrize(("length", "shown"), [(500, "x" * 500), (501, "x" * 500 + "... (501 characters)")])
+def test_a_line_is_cut_only_when_it_is_too_long(length: int, shown: str) -> None:
+    assert list(changes_module._within(iter(["x" * length]), 1000)) == [shown]
+
+
 def test_what_is_shown_of_a_change_has_these_bounds() -> None:
     names = ("FILES", "FILE_LINES", "FILE_CHARACTERS", "ALL_CHARACTERS", "LINE_CHARACTERS")
     assert [getattr(changes_module, name) for name in names] == [200, 400, 64_000, 256_000, 500]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from skill_folders import skill_folder
 
 from skillkit import ContentChangedError
-from skillkit.core.decide.prompt import pretty_json, prompt_for, stdin_text
+from skillkit.core.decide.prompt import pretty_json, prompt_for, source_text, stdin_text
 from skillkit.core.digest import manifest_of
 from skillkit.core.questions import FileChange, Prompt, PromptCommand
 from skillkit.core.runs import ScriptCommand
@@ -91,6 +91,12 @@ def test_commands_of_two_skills_do_not(tmp_path: Path) -> None:
         prompt(folder, command(folder), command(folder, skill_name="other"))
 
 
+def test_commands_of_two_versions_of_a_skill_do_not(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    with pytest.raises(ValueError, match="all of the same digest"):
+        prompt(folder, command(folder), command(folder, digest="0" * 64))
+
+
 def test_a_script_that_changed_since_it_was_hashed_is_not_shown(tmp_path: Path) -> None:
     folder = made(tmp_path)
     manifest, given_command = manifest_of(folder), command(folder)
@@ -109,8 +115,9 @@ def test_a_script_that_changed_since_it_was_hashed_is_not_shown(tmp_path: Path) 
 
 def test_a_command_of_another_digest_is_not_shown(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    with pytest.raises(ContentChangedError, match="demo changed"):
+    with pytest.raises(ContentChangedError, match="demo changed") as caught:
         prompt(folder, command(folder, digest="0" * 64))
+    assert caught.value.reasons == ("demo changed after it was looked at",)
 
 
 @pytest.mark.parametrize("swap", ["link", "gone", "pipe", "folder"])
@@ -137,6 +144,21 @@ def test_a_script_that_is_no_file_any_more_is_not_shown(tmp_path: Path, swap: st
         )
 
 
+def test_an_empty_script_that_is_gone_is_not_shown_as_empty(tmp_path: Path) -> None:
+    folder = made(tmp_path, {"empty.py": ""})
+    manifest = manifest_of(folder)
+    assert source_text(folder, "empty.py", manifest) == ""
+    (folder / "empty.py").unlink()
+    with pytest.raises(ContentChangedError, match=r"empty.py changed"):
+        source_text(folder, "empty.py", manifest)
+
+
+def test_a_name_that_no_file_can_have_is_not_shown(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    with pytest.raises(ContentChangedError, match="changed after it was looked at"):
+        source_text(folder, "scripts/\0.py", manifest_of(folder))
+
+
 def test_a_long_source_is_cut_with_a_mark_and_still_checked_as_a_whole(tmp_path: Path) -> None:
     folder = made(tmp_path, {"scripts/long.py": "#" * 250_000})
     (shown,) = prompt(folder, command(folder, script_name="scripts/long.py")).commands
@@ -147,6 +169,13 @@ def test_a_binary_source_is_said_to_be_binary(tmp_path: Path) -> None:
     folder = made(tmp_path)
     (folder / "scripts/run.py").write_bytes(b"\0\1")
     assert prompt(folder).commands[0].source == "[a binary file of 2 bytes, which cannot be shown]"
+
+
+@pytest.mark.parametrize(("before", "is_binary"), [(8_191, True), (8_192, False)])
+def test_only_the_start_of_a_source_says_whether_it_is_binary(tmp_path: Path, before: int, is_binary: bool) -> None:
+    folder = made(tmp_path)
+    (folder / "scripts/run.py").write_bytes(b"#" * before + b"\0")
+    assert prompt(folder).commands[0].source.startswith("[a binary file") is is_binary
 
 
 def test_bytes_of_a_source_that_are_no_text_are_replaced(tmp_path: Path) -> None:
@@ -167,10 +196,12 @@ def test_bytes_of_a_source_that_are_no_text_are_replaced(tmp_path: Path) -> None
         pytest.param(b"[1.00000000000000000001]", "[1.00000000000000000001]", id="a number that would be rounded"),
         pytest.param(b"[1e999]", "[1e999]", id="a number too large"),
         pytest.param(b"[NaN]", "[NaN]", id="no number"),
+        pytest.param(b"[1.5]", "[\n  1.5\n]", id="a number that is not rounded"),
         pytest.param(b"[-0]", "[-0]", id="a sign"),
         pytest.param(b'["\\ud800"]', '["\\ud800"]', id="half a surrogate pair"),
         pytest.param(b"\xff\x00", "\\xff\x00", id="bytes"),
         pytest.param(b"[" * 100_000, "[" * 20_000 + "\n[... 80,000 more characters ...]", id="deep"),
+        pytest.param(b"x" * 20_000, "x" * 20_000, id="as long as is shown"),
         pytest.param(b"x" * 20_001, "x" * 20_000 + "\n[... 1 more characters ...]", id="long"),
     ],
 )
@@ -178,14 +209,25 @@ def test_stdin_as_it_is_shown(stdin: bytes, text: str) -> None:
     assert stdin_text(stdin) == text
 
 
+@pytest.mark.parametrize(("length", "start"), [(200_000, "[\n"), (200_001, '["')])
+def test_json_too_large_to_be_read_again_is_shown_as_it_is(length: int, start: str) -> None:
+    assert stdin_text(b'["' + b"x" * (length - 4) + b'"]').startswith(start)
+
+
+def test_what_is_no_json_has_no_pretty_form() -> None:
+    assert pretty_json("plain text") == ""
+
+
+# Of few letters: all that there are take longer to draw from than the whole test.
+TEXT = st.text('a0 "\\\n\u00fc\U0001f600', max_size=4)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=8,
 )
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(value=JSON)
 def test_pretty_json_means_the_same(value: object) -> None:
     import json

@@ -7,6 +7,21 @@ from pathlib import Path
 import pytest
 from flagged import flags_of_text, kinds_of
 
+HOMES = ["os.getenv('HOME')", "os.environ.get('HOME')", "os.path.expanduser('~')"]
+WRITES = [
+    *("io.open('/etc/x', 'w')", "codecs.open('/etc/x', 'w')", "open(os.fspath('/etc/x'), 'w')", "open(b'/etc/x', 'x')"),
+    *(f"os.{name}('/etc/x')" for name in ("mkdir", "makedirs", "chmod", "chown", "mkfifo")),
+    *(f"os.{name}('a', '/etc/x')" for name in ("rename", "replace", "symlink", "link")),
+    *(f"pathlib.Path('/etc/x').{name}(y)" for name in "write_bytes touch mkdir symlink_to hardlink_to chmod".split()),
+    *("pathlib.Path('/etc/x').open('w')", "pathlib.Path('/etc').joinpath('x').touch()"),
+    *("open(pathlib.PurePath('/etc/x'), 'w')", "open(str(pathlib.Path('/etc') / name), 'w')"),
+    *("open('/etc/%s' % name, 'w')", "open(f'/etc/{name}', 'w')", "open(os.path.join('/etc', name), 'w')"),
+]
+ENVIRONMENTS = [
+    *("os.environ.items()", "os.environ.values()", "os.environ.__repr__()", "os.environ.pop('API_KEY')"),
+    *("os.environ.get('API_KEY')", "print(os.environ)", "str(os.environ)", "repr(os.environ)"),
+    *("json.dump(os.environ.copy(), f)", "pickle.dumps(os.environ)", "json.dumps(os.environ)"),
+]
 FLAGGED = [
     ("import os as o\no.system('ls')", {"process"}),
     ("from subprocess import run as r\nr(['ls'])", {"process"}),
@@ -54,6 +69,18 @@ FLAGGED = [
     ("open('/home/me/.ssh/id_rsa')", {"credentials"}),
     ("x = '.aws/credentials'", {"credentials"}),
     ("KEY = 'AKIAABCDEFGHIJKLMNOP'", {"credentials"}),
+    ("import importlib\nimportlib.__import__('os').system('ls')", {"process"}),
+    ("import os\nglobals()['os'].system('ls')", {"process"}),
+    ("import os\nlocals()['os'].system('ls')", {"process"}),
+    ("import os\nvars(os)['system']('ls')", {"process"}),
+    ("__builtins__.__dict__['eval'](x)", {"obfuscation"}),
+    ("import builtins\nbuiltins.__dict__['exec'](x)", {"obfuscation"}),
+    ("run = exec\nrun(x)", {"obfuscation"}),
+    ("load = __import__\nload('os').system('ls')", {"process"}),
+    ("import pickle, base64\npickle.loads(base64.b64decode(x))", {"obfuscation"}),
+    *((f"import os\nopen({home} + '/x', 'w')", {"outside_write"}) for home in HOMES),
+    *((f"import io, codecs, os, pathlib\n{code}", {"outside_write"}) for code in WRITES),
+    *((f"import os, json, pickle\n{code}", {"credentials"}) for code in ENVIRONMENTS),
 ]
 
 HARMLESS = [
@@ -82,6 +109,9 @@ HARMLESS = [
     "path = 'a/b/c'\nprint(path.replace('/', '.'))",
     "KEYS = ['primary_key', 'token_count']\nprint('Password:')",
     "import multiprocessing\nmultiprocessing.Pool(4)",
+    "import pickle\npickle.load(f)",
+    "from pathlib import Path\nPath('/etc/x').open()\nPath('/etc/x').open('r')",
+    "import os\nprint(os.getpid())\nlen(os.environ)",
     "x = f'{a}/{b}'\nwith open(x) as f:\n    pass",
 ]
 

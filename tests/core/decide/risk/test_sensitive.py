@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from skillkit.core.decide.risk.sensitive import host_in, is_secret_name, outside_place, sensitive_findings
+from skillkit.core.decide.risk.sensitive import (
+    credential_findings,
+    host_in,
+    is_secret_name,
+    outside_place,
+    secret_variable,
+    sensitive_findings,
+)
 
 SECRETS = (
     ".ssh .ssh/deploy_key .aws/credentials .aws/config .gnupg .netrc .git-credentials .pypirc .kube/config "
@@ -60,6 +67,8 @@ def test_a_key_is_not_shown_whole() -> None:
         ("10.0.0.1", "10.0.0.1"),
         ("report.2024 final", ""),
         ("", ""),
+        ("a" * 60 + "." + "b" * 35 + ".de", "a" * 60 + "..."),
+        ("a" * 60 + "." + "b" * 36 + ".de", ""),
     ],
 )
 def test_whom_a_text_addresses(text: str, host: str) -> None:
@@ -71,16 +80,44 @@ def test_names_of_secrets(name: str) -> None:
     assert is_secret_name(name)
 
 
+def test_a_name_too_long_for_a_variable_is_none_of_a_secret() -> None:
+    assert is_secret_name("A" * 95 + "_KEY")
+    assert not is_secret_name("A" * 96 + "_KEY")
+
+
+def test_a_secret_variable_is_named_with_its_line() -> None:
+    found = secret_variable("API_KEY", 3)
+    assert (found.kind, found.message, found.line) == ("credentials", "Reads the environment variable API_KEY.", 3)
+
+
+def test_lines_count_from_one_unless_a_text_starts_elsewhere() -> None:
+    assert [found.line for found in credential_findings("x\n~/.netrc")] == [2]
+    assert [found.line for found in credential_findings("x\n~/.netrc", 5)] == [6]
+
+
 @pytest.mark.parametrize("name", ["HOME", "PATH", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "A" * 200 + "_KEY"])
 def test_other_names(name: str) -> None:
     assert not is_secret_name(name)
 
 
-@pytest.mark.parametrize("path", ["/etc/x", "~/x", "$HOME/x", "../x", "a/../../x", "..", "C:\\x", "/var/lib", "/tmpx"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/x", "~/x", "$HOME/x", "../x", "a/../../x", "..", "C:\\x", "/var/lib", "/tmpx", "..\\x", "C:/x"),
+        *("${HOME}/x", "%USERPROFILE%\\x", "$env:USERPROFILE/x"),
+    ],
+)
 def test_paths_that_lead_outside(path: str) -> None:
     assert outside_place(path) == path
 
 
-@pytest.mark.parametrize("path", ["out.txt", "./x", "a/b", "/tmp/x", "/dev/null", "$OUT/x", "...", "a..b", "\\n", ""])
+@pytest.mark.parametrize(
+    "path", ["out.txt", "./x", "a/b", "/tmp/x", "/dev/null", "$OUT/x", "...", "a..b", "\\n", "", "1:/x"]
+)
 def test_paths_that_do_not(path: str) -> None:
     assert outside_place(path) == ""
+
+
+def test_only_the_start_of_an_endless_path_is_looked_at() -> None:
+    assert outside_place("a" * 4092 + "/../") != ""
+    assert outside_place("a" * 4093 + "/../") == ""

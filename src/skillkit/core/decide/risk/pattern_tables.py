@@ -52,7 +52,10 @@ JAVASCRIPT = (
     Row("network", ("Bun.", "Deno."), r"\b(?:Bun\.(?:connect|serve|listen)|Deno\.(?:connect|listen|serve))\b", NETWORK),
     Row(
         "network",
-        ("http", "net", "dgram", "tls", "dns", "axios", "got", "undici", "ws", "request", "puppeteer", "playwright"),
+        (
+            *("http", "net", "dgram", "tls", "dns", "axios", "got", "fetch", "undici", "ws", "request", "superagent"),
+            *("puppeteer", "playwright", "nodemailer", "ssh2", "socket.io"),
+        ),
         MODULE + r"(https?|http2|net|dgram|tls|dns|axios|got|node-fetch|undici|ws|request|superagent|puppeteer"
         r"|playwright|nodemailer|ssh2|socket\.io-client)(?:/[\w-]{1,30})?[\"'`]",
         LOADS,
@@ -63,7 +66,7 @@ JAVASCRIPT = (
     Row("process", ("child_process",), r"[\"'`](?:node:)?(child_process)[\"'`]\s{0,9}\)\s{0,9}[.\[]", PROGRAMS, 1),
     Row(
         "process",
-        ("execa", "shelljs", "zx", "node-pty"),
+        ("execa", "shelljs", "zx", "node-pty", "cross-spawn"),
         MODULE + r"(execa|shelljs|zx|node-pty|cross-spawn)\b",
         PROGRAMS,
         1,
@@ -112,13 +115,13 @@ JAVASCRIPT = (
     ),
     Row(
         "obfuscation",
-        ("require", "globalThis", "global", "process"),
+        ("require", "global", "process", "import"),
         r"\b(?:require|globalThis|global|process|import)\s{0,9}[(\[]\s{0,9}[\"'`]\w{0,40}[\"'`]\s{0,9}\+",
         "Puts a name together from pieces",
     ),
     Row(
         "outside_write",
-        ("write", "append", "mkdir", "copyFile", "cpSync", "symlink", "rename", "createWrite"),
+        ("write", "append", "mkdir", "copyFile", "cp", "symlink", "rename", "createWrite"),
         r"\b(?:writeFile|appendFile|createWriteStream|mkdir|copyFile|cp|symlink|rename)(?:Sync)?\s{0,9}\(",
         "",
         0,
@@ -150,7 +153,7 @@ JAVASCRIPT = (
 RUBY = (
     Row(
         "network",
-        ("Net::", "URI.", "Faraday", "HTTParty", "RestClient", "Excon", "Typhoeus", "Socket", "open-uri", "TCPServer"),
+        ("Net::", "URI.", "Faraday", "HTTParty", "RestClient", "Excon", "Typhoeus", "Socket", "TCPServer"),
         r"\b(Net::(?:HTTP|FTP|SMTP|SSH|SCP)|URI\.open|Faraday|HTTParty|RestClient|Excon|Typhoeus|TCPSocket|UDPSocket|TCPServer|Socket\.(?:tcp|new))\b",
         NETWORK,
         1,
@@ -174,7 +177,7 @@ RUBY = (
     ),
     Row(
         "delete",
-        ("FileUtils.", "File.", "Dir.", "Pathname", "rm_"),
+        ("FileUtils.", "File.", "Dir.", "rmtree"),
         r"\b(FileUtils\.(?:rm\w{0,12}|remove\w{0,16})|File\.(?:delete|unlink)|Dir\.(?:rmdir|delete|unlink))\b|\.rmtree\b",
         DELETES,
     ),
@@ -220,7 +223,7 @@ RUBY = (
 PERL = (
     Row(
         "network",
-        ("LWP", "HTTP::", "IO::Socket", "Net::", "Mojo", "WWW::", "Socket"),
+        ("LWP", "HTTP::", "IO::Socket", "Net::", "Mojo", "WWW::"),
         r"\b(LWP::\w{1,20}|HTTP::Tiny|IO::Socket(?:::\w{1,10})?|Net::\w{1,20}|Mojo::UserAgent|WWW::\w{1,20})\b",
         NETWORK,
         1,
@@ -255,7 +258,7 @@ PERL = (
     Row("obfuscation", ("eval",), r"(?<![\w$@%&>:'\"-])(eval)\s{0,4}(?:\(|[\"'$]|q{1,2}\b|unpack|decode)", CODE, 1),
     Row(
         "obfuscation",
-        ("decode_base64", "unpack", "pack"),
+        ("decode_base64", "pack"),
         r"\b(decode_base64|pack\s{0,4}\(?\s{0,4}[\"']H\*[\"']|unpack\s{0,4}\(?\s{0,4}[\"']u[\"'])\s{0,4}[,(]?\s{0,4}[\"'][\w+/=-]{24}",
         "Decodes a hidden text with {}",
         1,
@@ -268,14 +271,14 @@ PERL = (
 POWERSHELL = (
     Row(
         "network",
-        ("invoke-", "iwr", "irm", "webclient", "httpclient", "bits", "tcpclient", "curl", "wget", "send-mail"),
+        ("invoke-", "iwr", "irm", "net.", "bits", "curl", "wget", "send-mail"),
         r"(?<![\w$-])(Invoke-WebRequest|Invoke-RestMethod|iwr|irm|curl(?:\.exe)?|wget|Start-BitsTransfer|Send-MailMessage|(?:System\.)?Net\.(?:WebClient|Http\.HttpClient|Sockets\.\w{1,20}))(?![\w-])",
         NETWORK,
         1,
     ),
     Row(
         "process",
-        ("start-process", "saps", "diagnostics.process", "wmi", "start-job"),
+        ("start-process", "saps", "diagnostics.process", "wmi", "cim"),
         r"(?<![\w$-])(Start-Process|saps|Invoke-WmiMethod|Invoke-CimMethod)(?![\w-])|Diagnostics\.Process",
         PROGRAMS,
     ),
@@ -288,7 +291,7 @@ POWERSHELL = (
     ),
     Row(
         "delete",
-        ("remove-item", "rd", "del", "rmdir", "clear-content", "io.file]::delete"),
+        ("remove-item", "rd", "del", "erase", "rmdir", "clear-content"),
         r"(?:^|[;|{(])\s{0,40}(Remove-Item|Clear-Content|rmdir|rd|del|erase)\s|\[(?:System\.)?IO\.(?:File|Directory)\]::Delete",
         DELETES,
     ),
@@ -300,7 +303,7 @@ POWERSHELL = (
     ),
     Row(
         "obfuscation",
-        ("-enc", "frombase64string"),
+        ("-e", "frombase64string"),
         r"(?<![\w])-(?:e|ec|enc|encodedcommand)\s{1,9}[\w+/=]{16}|FromBase64String",
         "Decodes a hidden text",
     ),
@@ -336,7 +339,7 @@ POWERSHELL = (
 UNPARSED_PYTHON = (
     Row(
         "network",
-        ("requests", "urllib", "socket", "http", "aiohttp", "smtplib", "ftplib"),
+        ("requests", "urllib", "socket", "http", "smtplib", "ftplib"),
         r"\b(requests\.\w{1,20}|urllib2?\.(?:request|urlopen)|httpx|aiohttp|socket\.socket|http\.client|smtplib|ftplib)\b",
         NETWORK,
         1,
@@ -356,7 +359,7 @@ UNPARSED_PYTHON = (
     ),
     Row(
         "obfuscation",
-        ("eval", "exec", "__import__", "marshal"),
+        ("eval", "exec", "__import__", "compile", "marshal", "zlib", "base64"),
         r"(?<![\w.])(eval|exec|__import__|compile)\s{0,4}\(|\b(?:marshal|zlib|base64)\.(?:loads|decompress|b64decode)\b",
         "Runs or decodes text as code with {}",
     ),

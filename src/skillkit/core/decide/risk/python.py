@@ -308,7 +308,7 @@ def _secrets(call: Call) -> Iterator[Seen]:
     elif call.function in STORES:
         yield Finding("credentials", f"Asks for stored secrets with {call.function}.", call.line)
     elif call.function in ("json.dumps", "str", "repr", "print", "json.dump", "pickle.dumps"):
-        named = (each.args[0] if isinstance(each, ast.Call) and each.args else each for each in call.arguments[:4])
+        named = ([*each.args, each.func][0] if isinstance(each, ast.Call) else each for each in call.arguments[:4])
         if any(call.names.dotted(each) in ("os.environ", "os.environ.copy") for each in named):
             yield Finding("credentials", "Reads the whole environment.", call.line)
 

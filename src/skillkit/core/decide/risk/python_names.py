@@ -82,10 +82,10 @@ class Names:
         return f"{function}()" if function in (*NAMESPACES, "pathlib.Path", *HOME) else ""
 
     def _looked_up(self, holder: str, key: str | None) -> str:
-        """`sys.modules["os"]`, `os.__dict__["system"]`, `globals()["eval"]`, `__builtins__["eval"]`."""
+        """`sys.modules["os"]`, `os.__dict__["system"]`, `globals()["eval"]`, `__builtins__["eval"]` and its dict."""
         if not key:
             return ""
-        if holder in ("sys.modules", "globals()", "locals()", "__builtins__", "__builtins__.__dict__"):
+        if holder in ("sys.modules", "globals()", "locals()", "__builtins__", "__dict__"):
             return self.meanings.get(key, key)  # whatever it is, it is asked for by its name
         return joined(holder.removesuffix(".__dict__"), key) if holder.endswith(".__dict__") else ""
 
