@@ -85,8 +85,7 @@ class Transcript:
         try:
             # Neither a link is followed nor a pipe waited for: scripts may be able to write there.
             with open(os.open(self._path, WRITING), "wb") as file:
-                if identity(file.fileno()) != self._file:
-                    raise OSError(errno.ESTALE, "it is another file now")
+                require_same(identity(file.fileno()), self._file)
                 file.write(text.encode("utf-8", "backslashreplace"))
                 file.truncate()
         except OSError as error:
@@ -124,6 +123,11 @@ def identity(descriptor: int) -> tuple[int, int]:
     """Two names of one file have the same."""
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino
+
+
+def require_same(found: tuple[int, int], made: tuple[int, int] | None) -> None:
+    if found != made:
+        raise OSError(errno.ESTALE, "it is another file now")
 
 
 def now() -> str:

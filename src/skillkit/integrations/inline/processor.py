@@ -32,10 +32,12 @@ class InlineProcessor:
         *,
         skills: Sequence[str] | None = None,
         workspace: str | Path | None = None,
+        beside: InlineProcessor | None = None,
     ) -> None:
+        """`beside` another one of the same conversation: what is data for either is data for both."""
         self._runner = CommandRunner(manager, policy, session_id, skills=skills, workspace=workspace)
         self._parser = InlineParser()
-        self._foreign = ForeignText()
+        self._foreign = ForeignText() if beside is None else beside._foreign
         self._commands = 0  # of this answer
         # What a command may take at most, where that is less than policy says.
         self.longest_seconds: float | None = None
