@@ -88,6 +88,8 @@ def test_what_was_put_in_the_files_place_is_not_written_to(tmp_path: Path, kind:
             os.mkfifo(place / "talk.md")
         case "file":
             (place / "talk.md").write_text("another")
+        case _:
+            assert kind == "nothing"
     transcript.add_question("And then?")
     with pytest.raises(ConfigurationError, match=r"talk\.md.*/save FILE"):
         transcript.write()

@@ -37,7 +37,7 @@ class InlineProcessor:
         """`beside` another one of the same conversation: what is data for either is data for both."""
         self._runner = CommandRunner(manager, policy, session_id, skills=skills, workspace=workspace)
         self._parser = InlineParser()
-        self.foreign = ForeignText() if beside is None else beside.foreign
+        self.foreign: ForeignText = ForeignText() if beside is None else beside.foreign
         self._commands = 0  # of this answer
         # What a command may take at most, where that is less than policy says.
         self.longest_seconds: float | None = None
