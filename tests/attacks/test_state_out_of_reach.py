@@ -44,9 +44,9 @@ def test_no_grant_of_a_folder_around_it_opens_the_state(tmp_path: Path, around: 
     skill_folder(tmp_path / "skills", "demo", files={"scripts/reads.py": READS})
     granted: dict[str, Any] = {} if grant == "workspace" else {grant: grant == "allow_filesystem" or (around,)}
     policy = replace(STANDARD, allow_network=True, **granted)
-    workspace = {"workspace": around} if grant == "workspace" else {}
+    workspace = around if grant == "workspace" else None
     with SkillManager(
-        tmp_path / "skills", "", [], [], policy=policy, state_dir=around / "state", **workspace
+        tmp_path / "skills", "", [], [], policy=policy, state_dir=around / "state", workspace=workspace
     ) as manager:
         result = manager.execute_skill_script("demo", "reads", argv=[str(around)])
     assert (result.isolation.tier, result.stderr) == (tier, "")
