@@ -116,7 +116,10 @@ class Said:
     text: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     ending: str = "done"
-    """done, cut (the connection breaks), garbage (a chunk that is no JSON) or hang (until the client goes)."""
+    """done, cut (the connection breaks), garbage (a chunk that is no JSON), hang or empty (both until the client goes).
+
+    Of these, hang sends nothing any more, and empty chunks that say nothing.
+    """
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,9 @@ class ChatHandler(Handler):
             self.send(b"data: {no json\n\n")
         elif answer.ending == "hang":
             self.wait_for_client()
-        if answer.ending in ("cut", "hang"):
+        while answer.ending == "empty" and not self.server.stopping.wait(0.01):
+            self.send(framed({"content": ""}))
+        if answer.ending in ("cut", "hang", "empty"):
             return
         self.send(framed({}, "tool_calls" if answer.calls else "stop") + b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")

@@ -86,6 +86,9 @@ def wire(folder: Path, policy: str) -> Iterator[Wire]:
             talk.ask("initialize", **HELLO)
             talk.tell({"method": "notifications/initialized"})
             yield talk
+            if process.stdin is not None:
+                process.stdin.close()
+            process.wait(30)  # by itself, so that it takes its work folders along
         finally:
             process.kill()
 

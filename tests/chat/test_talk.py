@@ -125,6 +125,13 @@ def test_a_model_that_asks_for_ever_is_stopped(tmp_path: Path, answer: Said) -> 
     assert calls == results
 
 
+def test_an_answer_that_says_nothing_for_ever_is_stopped(tmp_path: Path) -> None:
+    with talk_with(tmp_path, Said("Well", ending="empty"), budget=Budget(seconds=3)) as story:
+        story.talk.endpoint._connected()  # what is slow about the first question
+        assert story.talk.ask("go") == "time"
+        assert story.text == "Well"
+
+
 def test_output_of_tools_beyond_the_budget_is_left_out_and_ends_it(tmp_path: Path) -> None:
     budget = Budget(output_characters=10)
     with talk_with(tmp_path, Said("", (lookup(), lookup())), tools=True, budget=budget) as story:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -62,3 +63,37 @@ def test_a_file_that_exists_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "talk.md").read_text() == "mine"
     with pytest.raises(ConfigurationError, match=r"cannot be written to .*nowhere"):
         a_transcript().save_to(tmp_path / "nowhere" / "talk.md")
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "folder link", "pipe", "file", "nothing"])
+def test_what_was_put_in_the_files_place_is_not_written_to(tmp_path: Path, kind: str) -> None:
+    """The file may lie where a script can write; what it names instead may be anywhere."""
+    place, precious = tmp_path / "workspace", tmp_path / "elsewhere" / "talk.md"
+    place.mkdir()
+    precious.parent.mkdir()
+    transcript = a_transcript()
+    transcript.save_to(place / "talk.md")
+    (place / "talk.md").rename(tmp_path / "moved.md")
+    if kind != "nothing":
+        precious.write_text("precious")
+    match kind:
+        case "link":
+            (place / "talk.md").symlink_to(precious)
+        case "hard link":
+            (place / "talk.md").hardlink_to(precious)
+        case "folder link":
+            place.rmdir()
+            place.symlink_to(precious.parent)
+        case "pipe":
+            os.mkfifo(place / "talk.md")
+        case "file":
+            (place / "talk.md").write_text("another")
+        case _:
+            assert kind == "nothing"
+    transcript.add_question("And then?")
+    with pytest.raises(ConfigurationError, match=r"talk\.md.*/save FILE"):
+        transcript.write()
+    if kind != "nothing":
+        assert precious.read_text() == "precious"
+    transcript.save_to(tmp_path / "new.md")
+    assert (tmp_path / "new.md").read_text().endswith("And then?\n")

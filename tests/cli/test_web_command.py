@@ -78,8 +78,8 @@ def test_on_a_terminal_it_prints_a_link_that_logs_in_once_and_ends_by_ctrl_c(tmp
             page = person.get(link)
             assert page.status_code == 200
             assert "token" not in str(page.url)
-            assert late.get(link).status_code == 401
             assert person.get(page.url).status_code == 200
+            assert late.get(link).status_code == 401
         child.sendintr()
         child.expect(pexpect.EOF)
     assert child.wait() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,14 @@ from typing import Any
 import httpx
 import mcp_types as types
 import pytest
-from asking import only_pending
+from asking import askers_of, in_threads, only_pending
 from mcp.shared.exceptions import MCPError
 from mcp_clients import ERAS, Conversation, answering, conversing, environment, over_stdio, text_of
 from running import kinds, made_manager, only_record, wait_for
 
-from skillkit import GUARDED, World
-from skillkit.core.questions import OPTIONS, OptionRequest
-from skillkit.integrations.mcp.approval import form_of
+from skillkit import GUARDED, ApprovalUnavailableError, World
+from skillkit.core.questions import OPTIONS, SINGLE_USE, OptionRequest
+from skillkit.integrations.mcp.approval import LocalApprover, form_of
 from skillkit.integrations.mcp.server import create_server
 from skillkit.web.approver import LocalPage
 from skillkit.web.presence import running_page
@@ -63,6 +64,23 @@ def test_an_answer_given_later_counts_when_the_call_is_made_again(tmp_path: Path
     assert only_record(tmp_path, "started")["channel"] == "page"
 
 
+@pytest.mark.parametrize(("single_use", "runs"), [(["yes_once"], 2), (["yes_once", "yes_in_session"], 1)])
+def test_where_every_run_is_asked_about_any_yes_is_for_one_call(
+    tmp_path: Path, single_use: list[str], runs: int
+) -> None:
+    request = OptionRequest("same", "Run it?", "", OPTIONS, {SINGLE_USE: single_use}, "session")
+    approver = LocalApprover(tmp_path, 30)
+    stop = threading.Event()
+    with World(tmp_path) as world, in_threads(2, lambda: approver.ask(request, stop)) as asking:
+        assert wait_for(lambda: askers_of(world) == 2)
+        world.answer(only_pending(world).id, "yes_in_session", "test")
+        assert wait_for(lambda: sum(each.done() for each in asking) == runs)
+        stop.set()
+        ended = [each.exception(30) for each in asking]
+    assert [isinstance(each, ApprovalUnavailableError) for each in ended].count(False) == runs
+
+
+@pytest.mark.parametrize("era", ERAS)
 def test_asking_locally_leaves_the_client_s_form_alone(tmp_path: Path, era: str) -> None:
     with talking(tmp_path, era, approval_wait=0.1, asks_client=False) as talk:
         talk.person.will("yes_once")

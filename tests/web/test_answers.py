@@ -147,6 +147,8 @@ def test_a_flood_is_not_read_to_its_end(visit: Visit) -> None:
     headers = {**visit.origin, "content-type": "application/x-www-form-urlencoded"}
     answer = visit.client.post(f"/requests/{request.id}/answer", content=b"option=" + b"x" * 1_000_000, headers=headers)
     assert answer.status_code == 413
+    many = visit.client.post(f"/requests/{request.id}/answer", content=b"option=no&" * 30, headers=headers)
+    assert many.status_code == 403, "as any other form that is not ours"
 
 
 @pytest.mark.parametrize("wrong", [{"walls": [1]}, {"commands": []}, {"risks": [{}]}, {"skill": None}])

@@ -129,21 +129,53 @@ def test_each_run_of_the_page_has_a_cookie_and_tokens_of_its_own() -> None:
     assert first.form_age(first.form_token("s", "r"), "s", "r") is not None
 
 
-def test_guessing_links_is_stopped(tmp_path: Path) -> None:
+def test_guessing_links_is_stopped_and_locks_nobody_out(tmp_path: Path) -> None:
     with visiting(tmp_path) as visit, visit.stranger() as guest:
-        tries = [guest.get("/login", params={"token": f"guess-{number}"}).status_code for number in range(FAILURES + 2)]
-        assert tries == [401] * FAILURES + [429, 429]
-        path = visit.server.login_url().removeprefix(visit.server.address)
-        late = guest.get(path)
-        assert (late.status_code, late.headers["retry-after"]) == (429, "60"), "not even the right one helps now"
+        tries = [guest.get("/login", params={"token": f"guess-{number}"}) for number in range(FAILURES + 2)]
+        assert [each.status_code for each in tries] == [401] * FAILURES + [429, 429]
+        assert tries[-1].headers["retry-after"] == "60"
         assert visit.client.get("/").status_code == 200, "who is signed in stays it"
+        path = visit.server.login_url().removeprefix(visit.server.address)
+        assert guest.get(path).status_code == 303, "any page can send a browser to wrong links"
 
 
-def test_guessing_the_tokens_of_the_api_is_stopped(tmp_path: Path) -> None:
+def test_guessing_the_tokens_of_the_api_is_stopped_and_locks_nobody_out(tmp_path: Path) -> None:
     with visiting(tmp_path) as visit, visit.stranger() as guest:
         guesses = [{"authorization": f"Bearer {number}"} for number in range(FAILURES + 1)]
         tries = [guest.get("/api/v1/requests", headers=headers).status_code for headers in guesses]
         assert tries == [401] * FAILURES + [429]
+        assert guest.get("/api/v1/requests", headers=visit.bearer).status_code == 200
+
+
+def test_who_was_quicker_with_a_link_than_its_owner_is_put_out(visit: Visit) -> None:
+    path = visit.server.login_url().removeprefix(visit.server.address)
+    with visit.stranger() as thief, visit.stranger() as owner:
+        assert thief.get(path).status_code == 303
+        assert thief.get("/").status_code == 200
+        late = owner.get(path)
+        assert late.status_code == 401
+        assert "something else did" in late.text
+        assert thief.get("/").status_code == 401
+    assert visit.client.get("/").status_code == 200, "who came by another link stays"
+
+
+def test_the_same_browser_may_follow_its_link_again(visit: Visit) -> None:
+    path = visit.server.login_url().removeprefix(visit.server.address)
+    with visit.stranger() as guest:
+        assert [guest.get(path).status_code for _ in range(2)] == [303, 303]
+        assert guest.get("/").status_code == 200
+        with visit.stranger(headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}) as from_a_mail:
+            assert from_a_mail.get(path).status_code == 401, "a browser sends no cookie from there"
+        assert guest.get("/").status_code == 200
+
+
+def test_a_link_that_turns_up_much_later_puts_nobody_out(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillkit.web.access.RIVAL_SECONDS", 0.0)
+    path = visit.server.login_url().removeprefix(visit.server.address)
+    with visit.stranger() as owner, visit.stranger() as finder:
+        assert owner.get(path).status_code == 303
+        assert finder.get(path).status_code == 401
+        assert owner.get("/").status_code == 200
 
 
 def test_only_this_machine_is_listened_to(visit: Visit) -> None:

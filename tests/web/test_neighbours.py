@@ -17,20 +17,24 @@ from skillkit.web.serving import PageServer
 
 CALL = """
 import socket, sys
-with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+family = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET
+with socket.socket(family) as connection:
+    connection.connect((sys.argv[2], int(sys.argv[1])))
     connection.recv(1)
 """
+WAYS = ("127.0.0.1", "::ffff:127.0.0.1")
+"""To the same address: by a socket of the older protocol, and by one of the newer."""
 SYSTEM_PYTHON = "/usr/bin/python3"  # which another user can run
 as_root = pytest.mark.skipif(
     os.geteuid() != 0 or not os.path.exists(SYSTEM_PYTHON), reason="only root can be somebody else"
 )
 
 
-def called_by(user: int | None) -> tuple[int | None, bool]:
+def called_by(user: int | None, way: str) -> tuple[int | None, bool]:
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,
         subprocess.Popen(
-            [SYSTEM_PYTHON if user else sys.executable, "-I", "-c", CALL, str(listening.getsockname()[1])],
+            [SYSTEM_PYTHON if user else sys.executable, "-I", "-c", CALL, str(listening.getsockname()[1]), way],
             user=user,
             cwd="/",
         ) as process,
@@ -44,19 +48,34 @@ def called_by(user: int | None) -> tuple[int | None, bool]:
     return found
 
 
-def test_the_same_user_is_none() -> None:
-    assert called_by(None) == (os.geteuid(), False)
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_user_is_none(way: str) -> None:
+    assert called_by(None, way) == (os.geteuid(), False)
 
 
 @as_root
-def test_another_user_is_one() -> None:
-    assert called_by(65534) == (65534, True)
+@pytest.mark.parametrize("way", WAYS)
+def test_another_user_is_one(way: str) -> None:
+    assert called_by(65534, way) == (65534, True)
 
 
-@pytest.mark.parametrize("client", [("127.0.0.1", 1), ("::1", 1), ("testclient", 50000)])
-def test_whom_the_system_does_not_know_is_none(client: tuple[str, int]) -> None:
+@pytest.mark.parametrize("client", [("::1", 1), ("testclient", 50000)])
+def test_of_what_is_no_such_address_the_system_says_nothing(client: tuple[str, int]) -> None:
     assert owner_of(client, ("127.0.0.1", 2)) is None
     assert not is_stranger(client, ("127.0.0.1", 2))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system names no owners")
+def test_a_connection_that_nobody_holds_is_a_strangers() -> None:
+    """Else who sends and closes at once would be nobody, or root."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        calling = socket.create_connection(listening.getsockname())
+        connection, client = listening.accept()
+        with connection:
+            server = connection.getsockname()
+            assert not is_stranger(client, server)
+            calling.close()
+            assert is_stranger(client, server)
 
 
 LOG_IN = """

@@ -14,7 +14,7 @@ from page_visits import Visit, asked, prompt_of, text_of, visiting
 from running import made_manager
 
 from skillkit import OptionRequest, SkillManager, World
-from skillkit.core.questions import Option, PromptCommand, RiskFlag
+from skillkit.core.questions import OPTIONS, SINGLE_USE, Option, PromptCommand, RiskFlag
 from skillkit.core.state import StateStore
 
 HOSTILE = """</pre></code><script>alert(1)</script><img src=x onerror=alert(2)>"'><button name=option value=yes_once>Yes</button>\u202etxt\u200b\x1b[2J"""
@@ -98,6 +98,16 @@ def test_three_buttons_none_of_them_chosen_beforehand(visit: Visit) -> None:
     assert [each["value"] for each in buttons] == ["yes_once", "yes_in_session", "no"]
     assert "autofocus" not in page
     assert not any("disabled" in each for each in buttons), "without JavaScript all of them work"
+
+
+def test_where_every_run_is_asked_about_no_button_promises_more(visit: Visit) -> None:
+    for name, single_use in (("covering", ["yes_once"]), ("single", ["yes_once", "yes_in_session"])):
+        context = {**prompt_of().to_context(), SINGLE_USE: single_use}
+        visit.world.open(OptionRequest(name, "Run it?", "Policy asks.", OPTIONS, context, "session-1"))
+    covering, single = (text_of(visit.client.get(f"/requests/{name}").text) for name in ("covering", "single"))
+    assert "Yes in this sessionthis skill, until it changes" in covering
+    assert "Yes in this sessionthis time only" in single
+    assert "until it changes" not in single
 
 
 def test_hostile_text_stays_text_everywhere(visit: Visit) -> None:

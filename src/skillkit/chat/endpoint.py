@@ -84,7 +84,10 @@ class Endpoint:
         return self._key
 
     def stream(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()) -> Iterator[str | ToolCall]:
-        """ModelUnavailableError says in one sentence what is wrong and what to do; what came before it counts."""
+        """Also what says nothing, as "", so that whoever reads can stop in time.
+
+        ModelUnavailableError says in one sentence what is wrong and what to do; what came before it counts.
+        """
         pieces = _Pieces()
         has_begun = has_ended = False
         try:
@@ -92,9 +95,8 @@ class Endpoint:
                 for chunk in chunks:
                     for said, ended in read(chunk, pieces):
                         has_ended = has_ended or ended
-                        if said:
-                            has_begun = True
-                            yield said
+                        has_begun = has_begun or bool(said)
+                        yield said
         except Exception as error:  # the library's errors, and those of what is below it
             raise model_error(error, self, has_begun=has_begun) from error
         if not has_ended:

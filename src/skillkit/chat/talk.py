@@ -156,7 +156,7 @@ class Talk:
         """Of one answer; an endpoint that wants no tools is asked again without them, once and for all."""
         try:
             for chunk in self._stream():
-                self._may_fall_back = False
+                self._may_fall_back = self._may_fall_back and not chunk
                 yield chunk
         except ModelUnavailableError as error:
             if not (self._calls_tools and self._may_fall_back and error.is_about_tools):

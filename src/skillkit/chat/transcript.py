@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from skillkit.present.terminal import visible
 
 __all__ = ["Entry", "Transcript"]
 
+WRITING = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 HEADINGS = {"user": "You", "assistant": "Model"}
 
 
@@ -38,6 +40,7 @@ class Transcript:
         self._saying: list[str] = []
         self._secret = secret
         self._path: Path | None = None
+        self._file: tuple[int, int] | None = None
 
     @property
     def entries(self) -> list[Entry]:
@@ -65,21 +68,26 @@ class Transcript:
         """From now on what is there and what comes; a file that exists is never overwritten."""
         if path != self._path:
             try:
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             except FileExistsError as error:
                 raise ConfigurationError(f"{path} exists already. Name another file for the transcript.") from error
             except OSError as error:
                 raise unwritable(path, error) from error
-            self._path = path
+            self._path, self._file = path, identity(descriptor)
+            os.close(descriptor)
         self.write()
 
     def write(self) -> None:
-        """As it is now, if there is a file for it."""
+        """As it is now, if there is a file for it; never to what somebody has put in its place."""
         if self._path is None:
             return
         text = self.as_json_lines() if self._path.suffix == ".jsonl" else self.as_markdown()
         try:
-            self._path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            # Neither a link is followed nor a pipe waited for: scripts may be able to write there.
+            with open(os.open(self._path, WRITING), "wb") as file:
+                require_same(identity(file.fileno()), self._file)
+                file.write(text.encode("utf-8", "backslashreplace"))
+                file.truncate()
         except OSError as error:
             raise unwritable(self._path, error) from error
 
@@ -109,6 +117,17 @@ class Transcript:
 
     def _add(self, kind: str, text: str, status: str = "") -> None:
         self.entries.append(Entry(kind, now(), text, status))
+
+
+def identity(descriptor: int) -> tuple[int, int]:
+    """Two names of one file have the same."""
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def require_same(found: tuple[int, int], made: tuple[int, int] | None) -> None:
+    if found != made:
+        raise OSError(errno.ESTALE, "it is another file now")
 
 
 def now() -> str:

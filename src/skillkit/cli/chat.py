@@ -187,10 +187,11 @@ def assembled(
         transcript.save_to(asked.save.expanduser().absolute())
     chat = Chat(manager, skills, screen, transcript, may_run=may_run)
     prompt = partial(system_prompt, manager, skills, agent.instructions, may_run=may_run)
+    answers = InlineProcessor(manager, skills=names)
     chat.begin(
         Talk(
             endpoint,
-            InlineProcessor(manager, skills=names),
+            answers,
             SkillFunctions(manager, run_scripts=may_run, skills=names),
             system=lambda has_tools: prompt(has_tools=has_tools),
             show=chat.show,
@@ -200,7 +201,8 @@ def assembled(
     )
     if asked.once is None and not asked.as_json:
         screen.say(greeting(endpoint, len(skills), manager.policy, yes=asked.yes))
-    return chat, InlineProcessor(manager, replace(manager.policy, approval="always"), skills=names)
+    always_asking = replace(manager.policy, approval="always")
+    return chat, InlineProcessor(manager, always_asking, skills=names, beside=answers)
 
 
 def greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool) -> str:

@@ -12,13 +12,13 @@ from skillkit.present.terminal import cut, width_of
 __all__ = [
     "CHANGE_KINDS",
     "NARROWEST",
-    "SCOPES",
     "SOURCE_ROWS",
     "as_word",
     "decision_text",
     "diff_text",
     "form_text",
     "prompt_text",
+    "scopes_of",
     "source_text",
     "whole_text",
 ]

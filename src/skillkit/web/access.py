@@ -16,22 +16,25 @@ LINK_SECONDS = 3600.0
 FORM_SECONDS = 3600.0
 KEPT = 100
 FAILURES, FAILURE_SECONDS = 10, 60.0
+# The link stands on a command line while the browser starts: who takes it from there comes about then.
+RIVAL_SECONDS = 60.0
 
 Value = TypeVar("Value")
 
 
 class Attempts:
-    """Wrong guesses of late; after too many, nobody may try for a while."""
+    """Wrong guesses of late; too many are told so. A right one always counts, else anybody could lock out everybody."""
 
     def __init__(self) -> None:
         self._failures: deque[float] = deque(maxlen=FAILURES)
 
-    @property
-    def is_over(self) -> bool:
-        return len(self._failures) == FAILURES and time.monotonic() - self._failures[0] < FAILURE_SECONDS
-
-    def failed(self) -> None:
-        self._failures.append(time.monotonic())
+    def one_too_many(self) -> bool:
+        """Notes a wrong one."""
+        now = time.monotonic()
+        is_over = len(self._failures) == FAILURES and now - self._failures[0] < FAILURE_SECONDS
+        if not is_over:
+            self._failures.append(now)
+        return is_over
 
 
 class Access:
@@ -44,6 +47,7 @@ class Access:
         self._lock = threading.Lock()
         self._links: OrderedDict[str, float] = OrderedDict()
         self._sessions: OrderedDict[str, None] = OrderedDict()
+        self._used: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self.logins = Attempts()
         self.calls = Attempts()
         self.only_own_user = only_own_user
@@ -68,15 +72,27 @@ class Access:
             keep(self._links, hashed(token), time.monotonic() + LINK_SECONDS)
         return f"/login?token={token}"
 
-    def log_in(self, token: str) -> str | None:
-        """The value of a new session for a link that was not used yet."""
+    def log_in(self, token: str, present: str = "", *, may_hide_cookie: bool = False) -> str | None:
+        """The value of a session for a link: a new one at its first use, `present` for the browser that used it.
+
+        When another one brings a link right after its first use, one of the two has it from elsewhere, and both stay
+        out. A browser that keeps its cookie back may be the same.
+        """
         with self._lock:
-            ends = self._links.pop(hashed(token), 0.0)
-            if ends <= time.monotonic():
+            name, now = hashed(token), time.monotonic()
+            if name in self._used:
+                session, until = self._used[name]
+                if session == hashed(present) and session in self._sessions:
+                    return present
+                if now < until and not may_hide_cookie:
+                    self._sessions.pop(session, None)
                 return None
-            session = secrets.token_urlsafe(32)
-            keep(self._sessions, hashed(session), None)
-        return session
+            if self._links.pop(name, 0.0) <= now:
+                return None
+            value = secrets.token_urlsafe(32)
+            keep(self._sessions, hashed(value), None)
+            keep(self._used, name, (hashed(value), now + RIVAL_SECONDS))
+        return value
 
     def is_session(self, value: str) -> bool:
         with self._lock:

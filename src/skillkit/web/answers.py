@@ -35,7 +35,10 @@ async def answer_page(request: Request) -> Response:
     body = await body_of(request)
     if body is None:
         return problem_page(request, 413, "That is too much", tag("p", "Answer with one of the buttons."))
-    form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    try:
+        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    except ValueError:  # more fields than any form of ours has
+        form = {}
     return await run_in_threadpool(answered, request, only(form, "token"), only(form, "option"))
 
 

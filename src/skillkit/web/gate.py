@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -69,7 +68,7 @@ class Gate:
             return refused(request, Refusal.ORIGIN)
         path = path_within(request.scope)
         if path in OPEN_PATHS or path.startswith("/static/"):
-            return self.unwelcome_login(request) if path == "/login" else None
+            return None
         return self.unwelcome_call(request) if path.startswith("/api/") else self.unwelcome_guest(request)
 
     def unwelcome_guest(self, request: Request) -> Response | None:
@@ -79,21 +78,14 @@ class Gate:
             return refused(request, Refusal.ORIGIN)
         return None
 
-    def unwelcome_login(self, request: Request) -> Response | None:
-        is_trying = "token" in parse_qs(request.url.query)
-        return refused(request, Refusal.TOO_MANY) if is_trying and self.access.logins.is_over else None
-
     def unwelcome_call(self, request: Request) -> Response | None:
         """A token is not sent by a browser of its own accord, so a call needs no other proof of where it comes from."""
         given = request.headers.getlist("authorization")
         kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if kind.lower() != "bearer" or not token:
             return refused(request, Refusal.TOKEN)
-        if self.access.calls.is_over:
-            return refused(request, Refusal.TOO_MANY)
         if not self.access.is_api_token(token):
-            self.access.calls.failed()
-            return refused(request, Refusal.TOKEN)
+            return refused(request, Refusal.TOO_MANY if self.access.calls.one_too_many() else Refusal.TOKEN)
         return None
 
 

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from skillkit.web.frame import links_of
+from skillkit.web.gate import session_of
 from skillkit.web.refusals import Refusal, refused
 from skillkit.web.served import served
 
@@ -18,10 +19,10 @@ def login_page(request: Request) -> Response:
     token = request.query_params.get("token", "")
     if not token or request.method == "HEAD":
         return refused(request, Refusal.SESSION)
-    session = access.log_in(token)
+    is_from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"  # our cookie is not sent from there
+    session = access.log_in(token, session_of(request, access), may_hide_cookie=is_from_elsewhere)
     if session is None:
-        access.logins.failed()
-        return refused(request, Refusal.LINK)
+        return refused(request, Refusal.TOO_MANY if access.logins.one_too_many() else Refusal.LINK)
     home = links_of(request).to("/")
     response = RedirectResponse(home, 303)
     response.set_cookie(

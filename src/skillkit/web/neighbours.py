@@ -12,30 +12,54 @@ import sys
 
 __all__ = ["is_stranger"]
 
-TABLE = "/proc/net/tcp"
-LOCAL, REMOTE, OWNER = 1, 2, 7
+# A socket of the newer protocol reaches an address of the older one too, and then stands in the second table.
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+MAPPED = f"{0:016X}{int.from_bytes(bytes((0, 0, 255, 255)), sys.byteorder):08X}"
+LOCAL, REMOTE, OWNER, INODE = 1, 2, 7, 9
+NOBODYS = "0"
 ROOT = 0
+LOOKS = 2  # a table that changes while it is read can leave a row out
 
 Endpoint = tuple[str, int]
+
+
+class UnknownOwnerError(LookupError):
+    """The system lists its connections, but this one is not among them, or nobody holds it any more."""
 
 
 def is_stranger(client: Endpoint | None, server: Endpoint | None) -> bool:
     """Only where the system says so: Linux names the user of every connection it holds itself."""
     if client is None or server is None or not hasattr(os, "geteuid"):
         return False
-    owner = owner_of(client, server)
+    try:
+        owner = owner_of(client, server)
+    except UnknownOwnerError:
+        return True
     return owner is not None and owner not in (os.geteuid(), ROOT)
 
 
 def owner_of(client: Endpoint, server: Endpoint) -> int | None:
-    """Who holds the client's end."""
-    try:
-        ends = [written(client), written(server)]
-        with open(TABLE, encoding="ascii") as table:
-            rows = (line.split() for line in table)
-            return next((int(row[OWNER]) for row in rows if [row[LOCAL], row[REMOTE]] == ends), None)
-    except (OSError, ValueError):  # another system; a name instead of an address
+    """Who holds the client's end; None where the system does not say."""
+    if not any(map(os.path.exists, TABLES)):
         return None
+    try:
+        ends = (written(client), written(server))
+        owner = next(filter(None, (listed_owner(*ends) for _ in range(LOOKS))), None)
+    except (OSError, ValueError):  # not for us to read; a name instead of an address
+        return None
+    if owner is None:
+        raise UnknownOwnerError
+    return int(owner)
+
+
+def listed_owner(client: str, server: str) -> str | None:
+    """An end that was closed already has no inode, and older kernels call it root's."""
+    for table in filter(os.path.exists, TABLES):
+        with open(table, encoding="ascii") as rows:
+            for row in map(str.split, rows):
+                if [row[LOCAL].removeprefix(MAPPED), row[REMOTE].removeprefix(MAPPED)] == [client, server]:
+                    return row[OWNER] if row[INODE] != NOBODYS else None
+    return None
 
 
 def written(endpoint: Endpoint) -> str:

@@ -14,6 +14,10 @@ from skillkit.web.markup import Child, tag
 __all__ = ["Refusal", "api_error", "is_api", "problem_page", "refused"]
 
 NEW_LINK = "skillkit web"
+RIVAL = (
+    "A link signs in one browser. If you did not use it before, something else did, and is signed out now. "
+    "This gives you a new one:"
+)
 
 
 class Refusal(Enum):
@@ -23,7 +27,7 @@ class Refusal(Enum):
     ORIGIN = 403, "foreign_origin", "This did not come from this page", "Go back to the page and answer there."
     FORM = 403, "bad_form", "This form is not valid any more", "Look at the request again and answer there."
     SESSION = 401, "no_session", "You are not signed in", "A link signs you in once. This gives you a new one:"
-    LINK = 401, "used_link", "This link was used, or is too old", "A link signs you in once. This gives you a new one:"
+    LINK = 401, "used_link", "This link was used, or is too old", RIVAL
     STRANGER = 403, "other_user", "This page belongs to another user", "Ask them; each user has a page of their own."
     TOKEN = 401, "no_token", "A bearer token is needed", "Send the header Authorization: Bearer TOKEN."
     TOO_MANY = 429, "too_many_attempts", "Too many wrong attempts", "Wait a minute, then try again."

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from skillkit.core.decide.requests import PastRequest
 from skillkit.core.questions import Option, OptionRequest
-from skillkit.present.request import SCOPES
+from skillkit.present.request import scopes_of
 from skillkit.web.closed_view import closed_page
 from skillkit.web.frame import framed, links_of
 from skillkit.web.gate import session_of
@@ -74,7 +74,7 @@ def answer_bar(asked: OptionRequest, shown: Shown, links: Links, token: str) -> 
     """No option is chosen beforehand, and none has the focus."""
     left = asked.expires_at - time.time()
     options = options_of(asked, shown)
-    scopes = SCOPES if shown.prompt is not None else {}
+    scopes = scopes_of(asked) if shown.prompt is not None else {}
     expires = tag("p", icon("clock"), tag("span", "Expires in ", tag("span", within(left),
                   data_left=max(0, round(left))), ". No answer means no."), class_="expires")  # fmt: skip
     buttons = [button(option, scopes.get(option.id, "")) for option in options]

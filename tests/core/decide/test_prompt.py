@@ -165,6 +165,17 @@ def test_a_long_source_is_cut_with_a_mark_and_still_checked_as_a_whole(tmp_path:
     assert shown.source == "#" * 200_000 + "\n[... 50,000 more bytes ...]"
 
 
+@pytest.mark.parametrize(("source", "stdin"), [(200_001, 0), (0, 20_001), (200_000, 20_000)])
+def test_what_is_not_shown_is_the_first_of_the_risks(tmp_path: Path, source: int, stdin: int) -> None:
+    folder = made(tmp_path, {"scripts/long.sh": "#" * source})
+    risks = prompt(folder, command(folder, script_name="scripts/long.sh", stdin=b"x" * stdin)).risks
+    told = [risk.message for risk in risks if risk.message.endswith("shown.")]
+    expected = ["Of its 200,001 bytes only the first 200,000 are shown."] if source > 200_000 else []
+    expected += ["Of its input only the first 20,000 characters are shown."] if stdin > 20_000 else []
+    assert told == expected
+    assert [risk.message for risk in risks[: len(told)]] == told
+
+
 def test_a_binary_source_is_said_to_be_binary(tmp_path: Path) -> None:
     folder = made(tmp_path)
     (folder / "scripts/run.py").write_bytes(b"\0\1")

@@ -190,3 +190,43 @@ def test_what_a_script_closed_to_its_own_user_is_removed_too() -> None:
             folder,
         )
         assert said == "False\n"
+
+
+KILLED = """
+import os, signal, sys
+from skillkit.core.run import WorkFolders
+folders = WorkFolders()
+folder = folders.new()
+(folder / "left.txt").write_text("left")
+print(folder.parent, flush=True)
+sys.stdin.read()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there nothing tells who holds a folder")
+def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else_does(temporary: Path, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as process:
+        assert process.stdout is not None
+        root = Path(process.stdout.readline().strip())
+        link = temporary / "skillkit-work-link"
+        link.symlink_to(tmp_path)
+        assert after_sweeping(root, aged=True).is_dir(), "somebody uses it"
+        process.communicate("")
+    assert after_sweeping(root, aged=False).is_dir(), "it is not old enough"
+    assert not after_sweeping(root, aged=True).exists()
+    assert link.is_symlink()
+
+
+def after_sweeping(root: Path, *, aged: bool) -> Path:
+    before = time.time() - (work.ABANDONED_SECONDS + 60 if aged else 60)
+    os.utime(root, (before, before))
+    work.remove_abandoned.cache_clear()
+    work.remove_abandoned()
+    return root

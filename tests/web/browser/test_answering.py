@@ -115,6 +115,19 @@ def test_a_yes_is_inert_at_first_and_a_no_never(site: Site) -> None:
     expect(choice(page, "Yes once")).to_be_enabled(timeout=3000)
 
 
+def test_a_yes_is_inert_again_when_the_window_comes_to_the_front(site: Site) -> None:
+    """A page of another port can lay a window over ours and close it between the two clicks of a double click."""
+    site.open()
+    page = site.tab("/requests/request-1")
+    expect(choice(page, "Yes once")).to_be_enabled()
+    inert = page.evaluate(
+        """() => { window.dispatchEvent(new Event('focus'));
+        return [...document.querySelectorAll('button')].map(b => b.disabled); }"""
+    )
+    assert inert == [True, True, False]
+    expect(choice(page, "Yes once")).to_be_enabled()
+
+
 QUICK = """async () => {
     const shown = new DOMParser().parseFromString(await (await fetch(location.href)).text(), 'text/html');
     const button = [...shown.querySelectorAll('button')].find(b => b.textContent.trim().startsWith('Yes once'));

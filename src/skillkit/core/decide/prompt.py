@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +14,7 @@ from skillkit.core.decide.risk import risk_flags
 from skillkit.core.decide.risk.files import opened
 from skillkit.core.decide.risk.findings import shown_path
 from skillkit.core.exceptions import ContentChangedError
-from skillkit.core.questions import Prompt, PromptCommand
+from skillkit.core.questions import Prompt, PromptCommand, RiskFlag
 from skillkit.core.runs import Manifest, ScriptCommand
 
 __all__ = ["prompt_for"]
@@ -46,7 +46,10 @@ def prompt_for(
         skill=commands[0].skill_name,
         origin=shown_path(origin),
         reasons=tuple(reasons),
-        risks=risk_flags(source_folder, manifest, [command.script_name for command in commands]),
+        risks=(
+            *(flag for command in commands for flag in _not_shown(command, source_folder)),
+            *risk_flags(source_folder, manifest, [command.script_name for command in commands]),
+        ),
         changes=None if approved_folder is None else changes_between(approved_folder, source_folder),
         commands=shown,
         walls=tuple(walls),
@@ -61,6 +64,21 @@ def _shown(command: ScriptCommand, manifest: Manifest, folder: Path) -> PromptCo
         stdin=stdin_text(command.stdin),
         source=source_text(folder, command.script_name, manifest),
     )
+
+
+def _not_shown(command: ScriptCommand, folder: Path) -> Iterator[RiskFlag]:
+    """Said before everything else: at the end of what is shown, few would come to read it."""
+    script = shown_path(command.script_name)
+    try:
+        size = os.lstat(folder / command.script_name).st_size
+    except OSError as error:
+        raise changed(script) from error
+    if size > SOURCE_BYTES:
+        told = f"Of its {size:,} bytes only the first {SOURCE_BYTES:,} are shown."
+        yield RiskFlag("hidden_text", told, script, 0)
+    if len(stdin_text(command.stdin)) > STDIN_CHARACTERS:
+        told = f"Of its input only the first {STDIN_CHARACTERS:,} characters are shown."
+        yield RiskFlag("hidden_text", told, script, 0)
 
 
 def stdin_text(stdin: bytes) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.paths import is_inside
 from skillkit.core.policy import Limits, ScriptPolicy
 from skillkit.core.run.grants import granted_paths
 from skillkit.core.run.process import run_confined
@@ -150,22 +151,33 @@ def walls_around(
     """Absolute, resolved paths. Protected: what would let a script change skills, settings or the user's tools."""
     granted = granted_paths(command, state_folder) if policy.grant_argument_paths else ()
     workspace = os.path.realpath(command.workspace) if command.workspace else None
-    named = [os.path.join(workspace, name) for name in PROTECTED_NAMES] if workspace else []
-    protected = (*named, *map(os.path.realpath, skill_roots), os.path.realpath(state_folder))
+    kept = [os.path.join(workspace, name) for name in PROTECTED_NAMES] if workspace else []
+    protected = (*kept, *map(os.path.realpath, skill_roots), os.path.realpath(state_folder))
+    readable = tuple(dict.fromkeys((*existing(policy.readable_paths), *granted)))
+    writable = existing(policy.writable_paths)
+    interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
+    named = (*interpreter, *readable, *writable, *([workspace] if workspace else []))
     return Walls(
         skill=str(command.base_directory),
         snapshot=str(snapshot) if snapshot else None,
         work=os.path.realpath(work),
-        interpreter=interpreter_paths(command.argv[0], home=os.path.expanduser("~")),
+        interpreter=interpreter,
         workspace=workspace,
         protected=tuple(dict.fromkeys(protected)),
-        readable=tuple(dict.fromkeys((*existing(policy.readable_paths), *granted))),
-        writable=existing(policy.writable_paths),
+        hidden=hidden_places(state_folder, named),
+        readable=readable,
+        writable=writable,
         network=policy.allow_network,
         filesystem=policy.allow_filesystem,
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+def hidden_places(state_folder: Path, granted: Iterable[str]) -> tuple[str, ...]:
+    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
+    state = os.path.realpath(state_folder)
+    return () if any(is_inside(path, state) for path in granted) else (state,)
 
 
 def existing(paths: Iterable[Path]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from skillkit.core.runs import Artifact
 __all__ = ["WorkFolders"]
 
 LISTED_ARTIFACTS = 1_000
+ABANDONED_SECONDS = 24 * 3600.0
 SETTLED_NANOSECONDS = 2_000_000_000
 
 
@@ -56,8 +58,9 @@ class WorkFolders:
                         self._in_use[folder] = stamp
                     return folder
             if self._root is None or not self._root.is_dir():
+                remove_abandoned()
                 self._root = Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX))
-                self._cleaner = weakref.finalize(self, remove_tree, str(self._root), os.getpid())
+                self._cleaner = weakref.finalize(self, remove_held, str(self._root), os.getpid(), held(self._root))
             root = self._root
         return Path(tempfile.mkdtemp(dir=root))
 
@@ -83,6 +86,53 @@ class WorkFolders:
             self._root = self._cleaner = None
             self._empty.clear()
             self._in_use.clear()
+
+
+def held(folder: Path | str) -> int | None:
+    """A descriptor that says for as long as it is open that somebody uses the folder; None when somebody else does.
+
+    The kernel closes it however the process ends, and no script inherits it.
+    """
+    try:
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (ImportError, OSError):  # another system; gone meanwhile, or not ours
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def remove_held(folder: str, owner: int, descriptor: int | None) -> None:
+    remove_tree(folder, owner)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+@cache
+def remove_abandoned() -> None:
+    """What processes of this user left that were killed; once in a process, and never what is younger than a day."""
+    if not hasattr(os, "geteuid"):
+        return
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith(WORK_FOLDER_PREFIX) and is_old_and_ours(entry):
+                descriptor = held(entry.path)
+                if descriptor is not None:
+                    remove_held(entry.path, os.getpid(), descriptor)
+
+
+def is_old_and_ours(entry: os.DirEntry[str]) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    is_ours = status.st_mode == stat.S_IFDIR | 0o700 and status.st_uid == os.geteuid()
+    return is_ours and time.time() - status.st_mtime > ABANDONED_SECONDS
 
 
 def without_private_folders(folder: Path) -> Path:

@@ -32,10 +32,12 @@ class InlineProcessor:
         *,
         skills: Sequence[str] | None = None,
         workspace: str | Path | None = None,
+        beside: InlineProcessor | None = None,
     ) -> None:
+        """`beside` another one of the same conversation: what is data for either is data for both."""
         self._runner = CommandRunner(manager, policy, session_id, skills=skills, workspace=workspace)
         self._parser = InlineParser()
-        self._foreign = ForeignText()
+        self.foreign: ForeignText = ForeignText() if beside is None else beside.foreign
         self._commands = 0  # of this answer
         # What a command may take at most, where that is less than policy says.
         self.longest_seconds: float | None = None
@@ -70,7 +72,7 @@ class InlineProcessor:
 
     def as_data(self, text: str) -> str:
         """For what a model is to read from elsewhere, a file or a tool's result: commands in it will not run."""
-        self._foreign.add(text)
+        self.foreign.add(text)
         return defused(text)
 
     def _run(self, command: Command) -> CommandOutcome:
@@ -85,7 +87,7 @@ class InlineProcessor:
         self._commands += 1
         if self._commands > MOST_COMMANDS:
             return f"There are more than {MOST_COMMANDS} commands in one answer"
-        return FOREIGN if self._foreign.holds(command.body) else ""
+        return FOREIGN if self.foreign.holds(command.body) else ""
 
 
 def shown_text(shown: Shown) -> str:

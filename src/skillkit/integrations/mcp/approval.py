@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from skillkit.core.approving import Cancellation
 from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
-from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.questions import SINGLE_USE, Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.integrations.mcp.wording import in_unicode
 from skillkit.present.request import form_text
 
@@ -228,7 +228,8 @@ class LocalApprover:
         stop = Cancellation(cancel, Deadline(self.wait_seconds))
         try:
             with World(self.state_dir) as world:
-                world.open(request, expires_in=lifetime, single_use=FOR_ONE_RUN)
+                single_use = request.context.get(SINGLE_USE, FOR_ONE_RUN)
+                world.open(request, expires_in=lifetime, single_use=single_use)
                 return world.wait(request.id, cancel=stop)
         except (RequestClosedError, StateUnavailableError) as error:
             reason = "the question cannot be kept for a person"

@@ -142,6 +142,8 @@ function prepare() {
 prepare();
 setInterval(countDown, 1000);
 document.addEventListener("visibilitychange", takeCare);
+// The second click of a double click may fall through a window that the first one closed.
+addEventListener("focus", takeCare);
 // The second click of a double click is no second answer.
 document.addEventListener("submit", (event) => {
   if (event.target.dataset.sent) event.preventDefault();

@@ -31,6 +31,8 @@ class Walls:
     """The folder the agent works in; writable except `protected`."""
     protected: tuple[str, ...] = ()
     """Inside the workspace (or any writable path), read-only."""
+    hidden: tuple[str, ...] = ()
+    """Of `protected`, what is not readable either, although it lies in a folder that is."""
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     network: bool = False

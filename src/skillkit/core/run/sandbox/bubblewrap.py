@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import Confined, Walls, descriptor
 from skillkit.core.run.sandbox.machine import Machine, has_socket_in
-from skillkit.core.run.sandbox.mounts import mounts_for, refusal_to_guard
+from skillkit.core.run.sandbox.mounts import Mount, mounts_for, refusal_to_guard
 from skillkit.core.runs import Isolation
 
 __all__ = ["BubblewrapSandbox"]
@@ -27,6 +27,12 @@ ROOT_NOTES = (
 MEGABYTE = 1_048_576
 SPARE_CPU_SECONDS = 5  # the timeout comes first
 UNMAPPED_ID = 65534  # what the kernel shows for ids that do not exist inside
+
+
+def as_option(mount: Mount) -> list[str]:
+    if not mount.source:
+        return ["--tmpfs", mount.target, "--remount-ro", mount.target]
+    return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class BubblewrapSandbox:
         lifetime = WITH_THREAD if self.dies_with_thread else ()
         options = [*NAMESPACES, *lifetime, *self._identity(walls), *self._root(walls)]
         for mount in folders.mounts:
-            options += ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
+            options += as_option(mount)
         # Without these two a script could fill the host's memory through file systems nobody limits.
         options += ["--remount-ro", "/dev", "--remount-ro", "/"]
         options += ["--chdir", cwd, "--seccomp", descriptor(0), "--"]

@@ -156,15 +156,15 @@ class LandlockSandbox:
         for path in DEVICES:
             yield _grant(path, self._all_rights & FILE_RIGHTS & ~EXECUTE, is_optional=True)
         for path in (*walls.interpreter, *walls.readable):
-            yield _grant(path, READ, is_optional=True)
+            yield from _reading(path, walls, is_optional=True)
         yield _grant(walls.snapshot or walls.skill, READ)
         yield _grant(walls.work, self._write)
         if walls.filesystem:
-            yield _grant("/", READ, spared=NOT_THE_USERS)
+            yield from _reading("/", walls, spared=NOT_THE_USERS)
             yield _grant("/", self._write, spared=(*NOT_THE_USERS, *_read_only(walls)))
         for path in _shared(walls):
             is_optional = path != walls.workspace
-            yield _grant(path, READ, is_optional=is_optional)
+            yield from _reading(path, walls, is_optional=is_optional)
             if not any(_is_inside(path, each) for each in _read_only(walls)):
                 spared = tuple(each for each in _read_only(walls) if _is_inside(each, path))
                 yield _grant(path, self._write, spared=spared, is_optional=is_optional)
@@ -199,6 +199,14 @@ class LandlockSandbox:
 
 def _grant(path: str, rights: int, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Grant:
     return {"path": path, "rights": rights, "spared": list(spared), "is_optional": is_optional}
+
+
+def _reading(path: str, walls: Walls, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Iterator[Grant]:
+    """Around what is hidden below, entry by entry; the folders can be listed all the same."""
+    hidden = tuple(each for each in walls.hidden if _is_inside(each, path))
+    if hidden:
+        yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional)
+    yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional)
 
 
 def _shared(walls: Walls) -> tuple[str, ...]:

@@ -144,6 +144,8 @@ def _around(folder: str, spared: list[str]) -> Iterator[str]:
 def _allow(ruleset: int, number: int, rights: int, file_rights: int) -> None:
     if not stat.S_ISDIR(os.fstat(number).st_mode):
         rights &= file_rights
+    if not rights:  # only folders have those; the kernel takes no empty rule
+        return
     # The kernel's structure is packed: 8 bytes of rights, 4 of descriptor.
     rule = rights.to_bytes(8, sys.byteorder) + number.to_bytes(4, sys.byteorder)
     call(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, ctypes.c_char_p(rule), 0)

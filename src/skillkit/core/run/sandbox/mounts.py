@@ -16,7 +16,7 @@ SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - but files may be kept here
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A path of the host and where it stands inside."""
+    """A path of the host and where it stands inside; no source means that an empty folder covers what is there."""
 
     source: str
     target: str
@@ -58,14 +58,15 @@ def mounts_for(
     for path in sorted({*walls.protected, walls.skill}, key=_depth):
         reason = refusal(path) if path != walls.skill else ""
         root = _nearest(path, standing)
-        if path != walls.skill and (root is None or not standing[root]):
+        is_hidden = path in walls.hidden
+        if path != walls.skill and (root is None or not (standing[root] or is_hidden)):
             continue
         if reason:
             unguarded.append(reason)
             continue
         if root is not None and standing[root]:
             mounts += _pins(path, root, standing)
-        source = walls.snapshot or path if path == walls.skill else path
+        source = walls.snapshot or path if path == walls.skill else "" if is_hidden else path
         mounts.append(Mount(source, path, writable=False))
         standing[path] = False
     mounts.append(Mount(walls.work, walls.work, writable=True))
