@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 
-.PHONY: demo test examples check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
+.PHONY: demo test test-slow examples check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
 
-test: $(VENV)/.dev-ready system  ## the whole test suite
-	$(BIN)/python -m pytest -n auto
+test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser, along every page of the docs
+	$(BIN)/python -m pytest -n auto -m slow
 
 examples: $(EXAMPLES_VENV)/.examples-ready  ## the examples for other frameworks, in an environment of their own
 	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py tests/integrations/test_langchain_deepagents.py

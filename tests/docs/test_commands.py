@@ -50,6 +50,7 @@ def reader() -> Iterator[Reader]:
         yield someone
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", PAGES_WITH_COMMANDS)
 def test_the_page_can_be_followed_to_the_letter(page: str, reader: Reader) -> None:

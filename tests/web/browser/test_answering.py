@@ -14,7 +14,7 @@ from browsers import Site, choice
 from playwright.sync_api import Page, expect
 from running import wait_for
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ANSWERS = {"Yes once": "yes_once", "Yes in this session": "yes_in_session", "No": "no"}
 INERT_SECONDS = 0.6

@@ -12,7 +12,7 @@ from terminals import script_prompt
 from skillkit import Option
 from skillkit.core.questions import FileChange, Prompt, PromptCommand, RiskFlag
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 MARKUP = (
     "</code></pre></main><script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"

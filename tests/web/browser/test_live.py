@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from skillkit.web.serving import PageServer
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 LATER = """
 import sys

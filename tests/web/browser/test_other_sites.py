@@ -13,7 +13,7 @@ import pytest
 from browsers import Site
 from playwright.sync_api import Page, Request, expect
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @contextmanager

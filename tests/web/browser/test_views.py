@@ -15,7 +15,7 @@ from terminals import script_prompt
 from skillkit import TRUSTED, Option
 from skillkit.core.exceptions import SkillKitError
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 VIEWS = (
     "/",

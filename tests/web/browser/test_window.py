@@ -14,7 +14,7 @@ import httpx
 import pytest
 from running import anybody_runs, needs, wait_for
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PROGRAM = [sys.executable, "-c", "from skillkit.cli.main import main; main()"]
 # The real one, as it has to be started without a screen, as root, and so that it can be asked what it shows.
