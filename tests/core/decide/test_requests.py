@@ -133,6 +133,7 @@ def test_what_expired_is_closed_by_whoever_looks_first(world: World) -> None:
 def test_who_is_interrupted_while_waiting_takes_the_question_along(world: World) -> None:
     def interrupt() -> None:
         only_pending(world)
+        time.sleep(0.2)  # it is pending a moment before its asker waits
         # A real signal: it also ends a wait that nothing else would end before its time.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
