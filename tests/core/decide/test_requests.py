@@ -149,11 +149,15 @@ def test_who_is_interrupted_while_waiting_takes_the_question_along(world: World)
 
 def test_a_question_that_is_closed_again_and_again_is_asked_until_its_time_is_over_and_no_longer(world: World) -> None:
     def close_or_see_the_end() -> bool:
-        with world._store.connection() as connection:
+        with elsewhere._store.connection() as connection:
             connection.execute("update requests set state = 'abandoned' where state = 'pending'")
         return asking.done()
 
-    with in_threads(1, lambda: world.ask("T?", "", ["a"], expires_in=2)) as (asking,):
+    # By a connection of its own, as another process has one: what changes through its own, an asker is told.
+    with (
+        World(world._store.folder) as elsewhere,
+        in_threads(1, lambda: world.ask("T?", "", ["a"], expires_in=2)) as (asking,),
+    ):
         assert wait_for(close_or_see_the_end, 30)
         assert isinstance(asking.exception(), ApprovalUnavailableError)
     assert len(world.history()) > 1
