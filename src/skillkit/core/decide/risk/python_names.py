@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Names", "names_of"]
 
 DEPTH = 40
+NAME_LIMIT = 200
 TEXT_LIMIT = 4_000  # characters of one text that is put together
 TEXT_BUDGET = 1_000_000  # characters of all of them
 BUILTINS = {
@@ -26,7 +27,7 @@ class Names:
 
     meanings: dict[str, str] = field(default_factory=dict)
     """Dotted names of modules and their parts, by the name used in the file."""
-    stars: list[str] = field(default_factory=list)
+    stars: set[str] = field(default_factory=set)
     """Modules all of whose names were imported."""
     texts: dict[str, str | None] = field(default_factory=dict)
     """Names that hold one text; None where there are several."""
@@ -66,7 +67,7 @@ class Names:
             case ast.Attribute(value=value, attr=attribute):
                 return joined(self.dotted(value, depth + 1), attribute)
             case ast.Subscript(value=value, slice=key):
-                return self._looked_up(self.dotted(value, depth + 1), self.text(key))
+                return self._looked_up(self.dotted(value, depth + 1), self.text(key, depth + 1))
             case ast.Call(func=function, args=arguments):
                 return self._called(self.dotted(function, depth + 1), arguments, depth)
             case _:
@@ -74,9 +75,9 @@ class Names:
 
     def _called(self, function: str, arguments: list[ast.expr], depth: int) -> str:
         if function in IMPORTERS and arguments:
-            return self.text(arguments[0]) or ""
+            return self.text(arguments[0], depth + 1) or ""
         if function in ("getattr", "builtins.getattr") and len(arguments) > 1:
-            return joined(self.dotted(arguments[0], depth + 1), self.text(arguments[1]) or "")
+            return joined(self.dotted(arguments[0], depth + 1), self.text(arguments[1], depth + 1) or "")
         if function == "vars" and arguments:
             return joined(self.dotted(arguments[0], depth + 1), "__dict__")
         return f"{function}()" if function in (*NAMESPACES, "pathlib.Path", *HOME) else ""
@@ -160,8 +161,8 @@ def constant_text(node: ast.Constant) -> str | None:
 
 
 def joined(holder: str, attribute: str) -> str:
-    """`__builtins__.eval` and `builtins.eval` are `eval`."""
-    if not holder or not attribute:
+    """`__builtins__.eval` and `builtins.eval` are `eval`; longer names than anything has are none."""
+    if not holder or not attribute or len(holder) > NAME_LIMIT:
         return ""
     return attribute if holder in ("builtins", "__builtins__") else f"{holder}.{attribute}"
 
@@ -170,8 +171,8 @@ def within_limit(pieces: Iterable[str]) -> str:
     return "".join(pieces)[:TEXT_LIMIT]
 
 
-def names_of(nodes: Iterable[ast.AST]) -> Names:
-    """Read twice, because a name may be given further down than where it is used."""
+def names_of(nodes: Sequence[ast.AST]) -> Names:
+    """Read twice, because a name may be given further down than where it is used; parents come before their parts."""
     names = Names()
     kept = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign | ast.NamedExpr)]
     for node in kept:
@@ -179,10 +180,14 @@ def names_of(nodes: Iterable[ast.AST]) -> Names:
     assigned = [pair for node in kept for pair in _assigned(node)]
     for _ in range(2):
         names.texts.clear()
-        names.forget()
         for name, value in assigned:
+            names.forget()
             _note_assignment(names, name, value)
     names.forget()
+    # Parts first: then no name is too far down to be known.
+    for node in reversed(nodes):
+        if isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+            names.dotted(node)
     names.budget = TEXT_BUDGET
     return names
 
@@ -195,7 +200,7 @@ def _note_import(names: Names, node: ast.AST) -> None:
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
         for each in node.names:
             if each.name == "*":
-                names.stars.append(node.module)
+                names.stars.add(node.module)
             else:
                 names.meanings[each.asname or each.name] = joined(node.module, each.name)
 
@@ -220,9 +225,5 @@ def _note_assignment(names: Names, name: str, value: ast.expr) -> None:
     else:
         names.texts[name] = text
     meaning = names.dotted(value)
-    if (
-        ("." in meaning and "?" not in meaning)
-        or meaning in ("eval", "exec", "compile", *IMPORTERS)
-        or meaning in names.meanings.values()
-    ):
+    if meaning and "?" not in meaning:
         names.meanings.setdefault(name, meaning)
