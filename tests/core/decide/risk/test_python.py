@@ -283,18 +283,20 @@ def test_a_function_is_known_by_its_full_name_and_after_all_of_its_module_is_imp
 
 @pytest.mark.parametrize("function", LOADING.split())
 def test_what_makes_code_from_bytes_is_known(function: str) -> None:
-    assert said_of(f"import {function.split('.')[0]}\n{function}(x)") == [f"Makes code from bytes with {function}."]
+    assert said_of(f"import {function.split('.', maxsplit=1)[0]}\n{function}(x)") == [
+        f"Makes code from bytes with {function}."
+    ]
 
 
 @pytest.mark.parametrize("function", PICKLES.split())
 def test_objects_loaded_from_what_is_decoded_are_known(function: str) -> None:
-    code = f"import zlib, {function.split('.')[0]}\n{function}(zlib.decompress(x))"
+    code = f"import zlib, {function.split('.', maxsplit=1)[0]}\n{function}(zlib.decompress(x))"
     assert said_of(code) == [f"Loads objects, which can run code, with {function}."]
 
 
 @pytest.mark.parametrize("function", DECODING.split())
 def test_what_decodes_is_known(function: str) -> None:
-    code = f"import {function.split('.')[0]}\nexec({function}(x))"
+    code = f"import {function.split('.', maxsplit=1)[0]}\nexec({function}(x))"
     assert said_of(code) == ["Runs code that it decodes first, with exec."]
 
 
@@ -338,9 +340,10 @@ def test_only_a_command_that_is_written_out_is_read_and_only_its_start() -> None
     assert snippets_of(f"import os\nos.popen({['a'] * 51})") == [" ".join(["a"] * 50)]
 
 
+@pytest.mark.parametrize("start", ["", "x = "])
 @pytest.mark.parametrize("length", range(35, 45))
-def test_no_chain_of_parts_hides_what_it_starts_with(length: int) -> None:
-    assert said_of("import os\nos.system('ls')" + ".a" * length) == ["Starts programs with os.system: ls."]
+def test_no_chain_of_parts_hides_what_it_starts_with(start: str, length: int) -> None:
+    assert said_of(f"import os\n{start}os.system('ls')" + ".a" * length) == ["Starts programs with os.system: ls."]
 
 
 @pytest.mark.parametrize("start", ["getattr(os, ", "__import__("])

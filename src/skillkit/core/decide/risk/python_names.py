@@ -18,7 +18,6 @@ BUILTINS = {
 }
 IMPORTERS = ("__import__", "importlib.import_module", "importlib.__import__")
 NAMESPACES = ("globals", "locals", "vars")
-HOME = ("pathlib.Path.home", "os.path.expanduser")
 
 
 @dataclass(slots=True)
@@ -76,11 +75,11 @@ class Names:
     def _called(self, function: str, arguments: list[ast.expr], depth: int) -> str:
         if function in IMPORTERS and arguments:
             return self.text(arguments[0], depth + 1) or ""
-        if function in ("getattr", "builtins.getattr") and len(arguments) > 1:
+        if function == "getattr" and len(arguments) > 1:
             return joined(self.dotted(arguments[0], depth + 1), self.text(arguments[1], depth + 1) or "")
         if function == "vars" and arguments:
             return joined(self.dotted(arguments[0], depth + 1), "__dict__")
-        return f"{function}()" if function in (*NAMESPACES, "pathlib.Path", *HOME) else ""
+        return f"{function}()" if function in NAMESPACES else ""
 
     def _looked_up(self, holder: str, key: str | None) -> str:
         """`sys.modules["os"]`, `os.__dict__["system"]`, `globals()["eval"]`, `__builtins__["eval"]` and its dict."""
@@ -185,9 +184,9 @@ def names_of(nodes: Sequence[ast.AST]) -> Names:
             _note_assignment(names, name, value)
     names.forget()
     # Parts first: then no name is too far down to be known.
-    for node in reversed(nodes):
-        if isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-            names.dotted(node)
+    for part in reversed(nodes):
+        if isinstance(part, ast.Attribute | ast.Subscript | ast.Call):
+            names.dotted(part)
     names.budget = TEXT_BUDGET
     return names
 
