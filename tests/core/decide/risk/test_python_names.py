@@ -205,6 +205,7 @@ def test_the_text_inside_a_name_is_one_step_deeper(shape: str) -> None:
         ("join(X)", "x"),
         ("join('', X)", "/" * 36 + "x"),
         ("''.joinpath(X)", "/" * 36 + "x"),
+        ("''.joinpath('', X)", "/{}/" * 36 + "x"),
         ("'yx'.replace(X, '')", "x"),
     ],
 )
@@ -213,6 +214,11 @@ def test_so_deep_is_a_text_looked_for(shape: str, expected: str) -> None:
     assert names.text(node) == expected
     names, node = at_once(nested(shape, 42))
     assert "x" not in (names.text(node) or "").replace("yx", "")
+
+
+def test_the_function_around_a_text_is_no_deeper_than_the_text() -> None:
+    names, node = at_once(nested("str(X)", 40))
+    assert names.text(node) == "x"
 
 
 def test_texts_within_texts_are_looked_for_as_deep() -> None:

@@ -132,9 +132,9 @@ class Names:
         if function == "chr" and arguments and isinstance(arguments[0], ast.Constant):
             number = arguments[0].value
             return chr(number) if isinstance(number, int) and 0 <= number < 0x110000 else None  # noqa: PLR2004
-        return self._of_method(call, depth)
+        return self._of_method(call, first, depth)
 
-    def _of_method(self, call: ast.Call, depth: int) -> str | None:
+    def _of_method(self, call: ast.Call, first: str | None, depth: int) -> str | None:
         own = self.text(call.func.value, depth + 1) if isinstance(call.func, ast.Attribute) else None
         if own is None or not isinstance(call.func, ast.Attribute):
             return None
@@ -142,8 +142,8 @@ class Names:
             case "join", [ast.List(elts=parts) | ast.Tuple(elts=parts)]:
                 pieces = [self.text(each, depth + 1) for each in parts]
                 return None if None in pieces else within_limit(own.join(filter(None, pieces)))
-            case "replace", [old, ast.Constant(value="")]:
-                return own.replace(self.text(old, depth + 1) or "\0", "")
+            case "replace", [_, ast.Constant(value="")]:
+                return own.replace(first or "\0", "")
             case (("expanduser" | "resolve" | "absolute" | "strip" | "lower" | "encode" | "decode" | "format"), _):
                 return own
             case "joinpath", arguments:
