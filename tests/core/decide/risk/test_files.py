@@ -97,9 +97,14 @@ def test_so_many_files_are_read_and_the_rest_is_counted(tmp_path: Path) -> None:
     names = [f"{number:03}.py" for number in range(202)]
     for name in names:
         (tmp_path / name).write_text("x\n")
-    reading = files_to_read(tmp_path, listed(*names), [])
+    reading = files_to_read(tmp_path, listed(*reversed(names)), [])
     assert ([file.path for file in reading.files], reading.left_out) == (names[:200], 2)
-    assert files_to_read(tmp_path, listed(*names[:200]), []).left_out == 0
+
+
+def test_what_is_no_file_of_the_skill_is_not_counted(tmp_path: Path) -> None:
+    names = [f"{number:03}.py" for number in range(200)]
+    manifest = Manifest("0" * 64, (*listed(*names).entries, ("zz.py", "link 000.py")))
+    assert files_to_read(tmp_path, manifest, ["missing.py"]).left_out == 0
 
 
 def sized(folder: Path, sizes: list[int]) -> Manifest:
@@ -112,6 +117,11 @@ def test_so_much_of_a_file_and_of_all_files_is_read(tmp_path: Path) -> None:
     reading = files_to_read(tmp_path, sized(tmp_path, [300_000] * 6), [])
     assert [len(file.text) for file in reading.files] == [256_000, 256_000, 256_000, 232_000]
     assert reading.left_out == 2
+
+
+def test_the_last_byte_that_may_be_read_is_read(tmp_path: Path) -> None:
+    reading = files_to_read(tmp_path, sized(tmp_path, [*[250_000] * 3, 249_999, 1]), [])
+    assert (len(reading.files), reading.left_out) == (5, 0)
 
 
 def test_nothing_is_read_after_all_that_may_be_read_and_what_is_gone_takes_no_room(tmp_path: Path) -> None:
@@ -128,7 +138,15 @@ def test_what_is_no_text_is_said_to_be_there_only_where_its_name_is_that_of_code
     file = read(tmp_path, "x.py", 10_000)
     assert file is not None
     assert (file.language, file.text, file.size, file.binary) == ("", "", 8_192, "")
+    assert not file.is_cut
     assert read(tmp_path, "notes", 10_000) is None
+
+
+def test_an_archive_is_one_however_its_bytes_look(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"PK")
+    file = read(tmp_path, "x.zip", 100)
+    assert file is not None
+    assert (file.text, file.binary) == ("", "a packed archive")
 
 
 def test_what_is_text_for_long_enough_is_text(tmp_path: Path) -> None:
