@@ -89,7 +89,7 @@ def read(folder: Path, path: str, limit: int) -> SkillFile | None:
     if binary or b"\0" in content[:8192]:
         return SkillFile(path, "", size=size, binary=binary) if binary or is_code_name(path) else None
     text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\r\n", "\n")
-    first_line = text[:SHEBANG_LIMIT].partition("\n")[0] if text.startswith("#!") else ""
+    first_line = text[:SHEBANG_LIMIT].partition("\n")[0]
     suffix = suffix_of(path)
     language = language_of(suffix, first_line) or ("markdown" if suffix in DOCUMENTS else "")
     if name_of(path) == "package.json":

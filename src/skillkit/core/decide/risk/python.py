@@ -57,6 +57,7 @@ DECODING = frozenset(
     "base64.decodebytes bytes.fromhex binascii.unhexlify binascii.a2b_base64 zlib.decompress lzma.decompress "
     "bz2.decompress gzip.decompress codecs.decode".split()
 )
+STARRED = "os subprocess pty commands asyncio ctypes shutil send2trash socket urllib urllib2 ssl pandas".split()
 SENSITIVE_MODULES = frozenset("os subprocess builtins sys importlib shutil socket ctypes pty __builtins__".split())
 WRITING_METHODS = ("write_text", "write_bytes", "mkdir", "touch", "symlink_to", "hardlink_to", "chmod", "rename")
 WRITING = {  # the place among the arguments that is written to
@@ -148,9 +149,7 @@ def _method(node: ast.expr) -> str:
 
 def _starred(function: str, names: Names) -> str:
     """`os.system` for `system` after `from os import *`."""
-    if "." in function or not names.stars or not function:
-        return function
-    candidates = (f"{module}.{function.removeprefix('?')}" for module in names.stars)
+    candidates = (f"{module}.{function.removeprefix('?')}" for module in STARRED if module in names.stars)
     return next((each for each in candidates if STARTING.match(each) or each in DELETING | TALKING), function)
 
 
@@ -178,8 +177,8 @@ def _network(call: Call) -> Iterator[Seen]:
 
 def module_of(function: str) -> str:
     """The talking module that a dotted name belongs to; empty when there is none."""
-    parts = function.split(".")[:4]
-    return next((".".join(parts[:n]) for n in (1, 2, 3) if ".".join(parts[:n]) in TALKING_MODULES), "")
+    parts = function.split(".")
+    return next((".".join(parts[:n]) for n in (1, 2) if ".".join(parts[:n]) in TALKING_MODULES), "")
 
 
 def _unused_imports(nodes: list[ast.AST], talked: set[str]) -> Iterator[Seen]:
@@ -220,11 +219,11 @@ def _command_text(call: Call) -> str:
 
 def _delete(call: Call) -> Iterator[Seen]:
     method = call.function.rpartition(".")[2]
-    is_path = method in DELETING_METHODS and isinstance(call.node, ast.Call) and not call.function.startswith("os.")
-    if call.function in DELETING or (is_path and "." in call.function):
-        what = call.text(0) if call.function in DELETING else None
-        named = call.function if call.function in DELETING else f".{method}()"
-        yield Finding("delete", f"Deletes with {shown(named)}{f': {shown(what)}' if what else ''}.", call.line)
+    if call.function in DELETING:
+        what = call.text(0)
+        yield Finding("delete", f"Deletes with {call.function}{f': {shown(what)}' if what else ''}.", call.line)
+    elif method in DELETING_METHODS:
+        yield Finding("delete", f"Deletes with .{method}().", call.line)
 
 
 def _evaluation(call: Call) -> Iterator[Seen]:
@@ -308,7 +307,7 @@ def _secrets(call: Call) -> Iterator[Seen]:
     elif call.function in STORES:
         yield Finding("credentials", f"Asks for stored secrets with {call.function}.", call.line)
     elif call.function in ("json.dumps", "str", "repr", "print", "json.dump", "pickle.dumps"):
-        named = ([*each.args, each.func][0] if isinstance(each, ast.Call) else each for each in call.arguments[:4])
+        named = ([*each.args, each.func][0] if isinstance(each, ast.Call) else each for each in call.arguments)
         if any(call.names.dotted(each) in ("os.environ", "os.environ.copy") for each in named):
             yield Finding("credentials", "Reads the whole environment.", call.line)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Names", "names_of"]
 
 DEPTH = 40
+NAME_LIMIT = 200
 TEXT_LIMIT = 4_000  # characters of one text that is put together
 TEXT_BUDGET = 1_000_000  # characters of all of them
 BUILTINS = {
@@ -17,7 +18,6 @@ BUILTINS = {
 }
 IMPORTERS = ("__import__", "importlib.import_module", "importlib.__import__")
 NAMESPACES = ("globals", "locals", "vars")
-HOME = ("pathlib.Path.home", "os.path.expanduser")
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Names:
 
     meanings: dict[str, str] = field(default_factory=dict)
     """Dotted names of modules and their parts, by the name used in the file."""
-    stars: list[str] = field(default_factory=list)
+    stars: set[str] = field(default_factory=set)
     """Modules all of whose names were imported."""
     texts: dict[str, str | None] = field(default_factory=dict)
     """Names that hold one text; None where there are several."""
@@ -66,7 +66,7 @@ class Names:
             case ast.Attribute(value=value, attr=attribute):
                 return joined(self.dotted(value, depth + 1), attribute)
             case ast.Subscript(value=value, slice=key):
-                return self._looked_up(self.dotted(value, depth + 1), self.text(key))
+                return self._looked_up(self.dotted(value, depth + 1), self.text(key, depth + 1))
             case ast.Call(func=function, args=arguments):
                 return self._called(self.dotted(function, depth + 1), arguments, depth)
             case _:
@@ -74,12 +74,12 @@ class Names:
 
     def _called(self, function: str, arguments: list[ast.expr], depth: int) -> str:
         if function in IMPORTERS and arguments:
-            return self.text(arguments[0]) or ""
-        if function in ("getattr", "builtins.getattr") and len(arguments) > 1:
-            return joined(self.dotted(arguments[0], depth + 1), self.text(arguments[1]) or "")
+            return self.text(arguments[0], depth + 1) or ""
+        if function == "getattr" and len(arguments) > 1:
+            return joined(self.dotted(arguments[0], depth + 1), self.text(arguments[1], depth + 1) or "")
         if function == "vars" and arguments:
             return joined(self.dotted(arguments[0], depth + 1), "__dict__")
-        return f"{function}()" if function in (*NAMESPACES, "pathlib.Path", *HOME) else ""
+        return f"{function}()" if function in NAMESPACES else ""
 
     def _looked_up(self, holder: str, key: str | None) -> str:
         """`sys.modules["os"]`, `os.__dict__["system"]`, `globals()["eval"]`, `__builtins__["eval"]` and its dict."""
@@ -132,9 +132,9 @@ class Names:
         if function == "chr" and arguments and isinstance(arguments[0], ast.Constant):
             number = arguments[0].value
             return chr(number) if isinstance(number, int) and 0 <= number < 0x110000 else None  # noqa: PLR2004
-        return self._of_method(call, depth)
+        return self._of_method(call, first, depth)
 
-    def _of_method(self, call: ast.Call, depth: int) -> str | None:
+    def _of_method(self, call: ast.Call, first: str | None, depth: int) -> str | None:
         own = self.text(call.func.value, depth + 1) if isinstance(call.func, ast.Attribute) else None
         if own is None or not isinstance(call.func, ast.Attribute):
             return None
@@ -142,8 +142,8 @@ class Names:
             case "join", [ast.List(elts=parts) | ast.Tuple(elts=parts)]:
                 pieces = [self.text(each, depth + 1) for each in parts]
                 return None if None in pieces else within_limit(own.join(filter(None, pieces)))
-            case "replace", [old, ast.Constant(value="")]:
-                return own.replace(self.text(old, depth + 1) or "\0", "")
+            case "replace", [_, ast.Constant(value="")]:
+                return own.replace(first or "\0", "")
             case (("expanduser" | "resolve" | "absolute" | "strip" | "lower" | "encode" | "decode" | "format"), _):
                 return own
             case "joinpath", arguments:
@@ -160,8 +160,8 @@ def constant_text(node: ast.Constant) -> str | None:
 
 
 def joined(holder: str, attribute: str) -> str:
-    """`__builtins__.eval` and `builtins.eval` are `eval`."""
-    if not holder or not attribute:
+    """`__builtins__.eval` and `builtins.eval` are `eval`; longer names than anything has are none."""
+    if not holder or not attribute or len(holder) > NAME_LIMIT:
         return ""
     return attribute if holder in ("builtins", "__builtins__") else f"{holder}.{attribute}"
 
@@ -170,8 +170,8 @@ def within_limit(pieces: Iterable[str]) -> str:
     return "".join(pieces)[:TEXT_LIMIT]
 
 
-def names_of(nodes: Iterable[ast.AST]) -> Names:
-    """Read twice, because a name may be given further down than where it is used."""
+def names_of(nodes: Sequence[ast.AST]) -> Names:
+    """Read twice, because a name may be given further down than where it is used; parents come before their parts."""
     names = Names()
     kept = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign | ast.NamedExpr)]
     for node in kept:
@@ -179,10 +179,14 @@ def names_of(nodes: Iterable[ast.AST]) -> Names:
     assigned = [pair for node in kept for pair in _assigned(node)]
     for _ in range(2):
         names.texts.clear()
-        names.forget()
         for name, value in assigned:
+            names.forget()
             _note_assignment(names, name, value)
     names.forget()
+    # Parts first: then no name is too far down to be known.
+    for part in reversed(nodes):
+        if isinstance(part, ast.Attribute | ast.Subscript | ast.Call):
+            names.dotted(part)
     names.budget = TEXT_BUDGET
     return names
 
@@ -195,7 +199,7 @@ def _note_import(names: Names, node: ast.AST) -> None:
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
         for each in node.names:
             if each.name == "*":
-                names.stars.append(node.module)
+                names.stars.add(node.module)
             else:
                 names.meanings[each.asname or each.name] = joined(node.module, each.name)
 
@@ -220,9 +224,5 @@ def _note_assignment(names: Names, name: str, value: ast.expr) -> None:
     else:
         names.texts[name] = text
     meaning = names.dotted(value)
-    if (
-        ("." in meaning and "?" not in meaning)
-        or meaning in ("eval", "exec", "compile", *IMPORTERS)
-        or meaning in names.meanings.values()
-    ):
+    if meaning and "?" not in meaning:
         names.meanings.setdefault(name, meaning)
