@@ -13,6 +13,17 @@ from hypothesis.configuration import set_hypothesis_home_dir
 pytest_plugins = ["tier_watch"]
 
 
+# Each of these starts programs again and again, or waits for them: seconds a test.
+LONG = ("tests/e2e/", "tests/bench/", "tests/integrations/test_mcp_", "tests/attacks/test_mcp_", "tests/cli/test_chat_")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests are derandomised; what Hypothesis notes for later runs goes away with the session."""
     folder = tempfile.TemporaryDirectory()

@@ -14,8 +14,6 @@ from bench.peers.measures import MEASURES, overhead
 from bench.peers.stage import Stage, staged
 from skillkit.core.run import machine_tiers
 
-pytestmark = pytest.mark.slow
-
 GUARDED = OURS[0]
 CELLS = {measure.what: measure.cell for measure in MEASURES}
 
