@@ -14,7 +14,17 @@ pytest_plugins = ["tier_watch"]
 
 
 # Each of these starts programs again and again, or waits for them: seconds a test.
-LONG = ("tests/e2e/", "tests/bench/", "tests/integrations/test_mcp_", "tests/attacks/test_mcp_", "tests/cli/test_chat_")
+LONG = (
+    "tests/e2e/",
+    "tests/bench/",
+    "tests/integrations/test_mcp_",
+    "tests/attacks/test_mcp_",
+    "tests/cli/test_chat_",
+    "tests/cli/test_mcp_",
+    "tests/cli/test_web_",
+    "tests/core/test_approving_between_",
+    "tests/core/decide/test_requests_between_",
+)
 
 
 @pytest.hookimpl(tryfirst=True)
