@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from skillkit.core.config import Place, Settings, searched_folders
 from skillkit.core.config.files import PROJECT, USER, read_text
-from skillkit.core.config.keys import checked, parsed, shortened, written
+from skillkit.core.config.keys import checked, leaves, nearest_key, parsed, shortened, written
 from skillkit.core.config.lines import KeyPath
 from skillkit.core.config.settings import policy_of
 from skillkit.core.config.strictness import loosenings
@@ -63,7 +63,8 @@ def read_agent(path: Path, settings: Settings, *, base_url: str = "") -> Agent:
     place = Place(USER if is_own else PROJECT, path)
     data, lines = parsed(place, read_text(place, may_loosen=is_own))
     reader = Reader(place, lines)
-    values = {key: reader.value(key_path, value) for key_path, key, value in leaves(data)}
+    found = leaves(data, (POLICY_TABLE, LIMITS_TABLE))
+    values = {".".join(key_path): reader.value(key_path, value) for key_path, value in found}
     reader.require_no_problems()
     agent = made_agent(values, settings, is_own=is_own)
     if not is_own:
@@ -123,20 +124,6 @@ def is_loopback(url: str) -> bool:
     return urlsplit(url).hostname in LOOPBACK
 
 
-def leaves(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
-    """Settings with their paths; the policy's tables are entered."""
-
-    def below(table: Mapping[str, Any], above: KeyPath) -> Iterator[tuple[KeyPath, str, Any]]:
-        for name, value in table.items():
-            path = (*above, name)
-            if isinstance(value, dict) and ".".join(path) in (POLICY_TABLE, LIMITS_TABLE):
-                yield from below(value, path)
-            else:
-                yield path, ".".join(path), value
-
-    return below(data, ())
-
-
 class Reader:
     """Checks the values of one file and collects what is wrong with them."""
 
@@ -169,13 +156,8 @@ class Reader:
 
 
 def nearest(key: str) -> str:
-    import difflib
-
-    known = [*CHECKS, *POLICY_KEYS]
-    last_words = {each.rpartition(".")[2]: each for each in known}
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
-    near = near or [last_words[each] for each in difflib.get_close_matches(key.rpartition(".")[2], last_words, n=1)]
-    return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(CHECKS)}."
+    near = nearest_key(key, (*CHECKS, *POLICY_KEYS))
+    return f"Did you mean {near!r}?" if near else f"There are: {', '.join(CHECKS)}."
 
 
 def text(key: str, value: object) -> str:

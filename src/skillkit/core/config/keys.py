@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def config_file(place: Place, text: str) -> ConfigFile:
     data, lines = parsed(place, text)
     values: dict[str, Any] = {}
     problems = []
-    for key_path, value in leaves(data, ()):
+    for key_path, value in leaves(data):
         where = Place(place.kind, path, lines[key_path])
         key = ".".join(key_path) if all(map(BARE_KEY.fullmatch, key_path)) else ""
         try:
@@ -94,12 +94,14 @@ def refuse_long_keys(place: Place, text: str) -> None:
             raise ConfigurationError(f"{where}: more than {DOTS_IN_A_LINE} dots. Break the line into several.")
 
 
-def leaves(table: Mapping[str, Any], above: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+def leaves(
+    table: Mapping[str, Any], tables: Collection[str] = TABLES, above: KeyPath = ()
+) -> Iterator[tuple[KeyPath, Any]]:
     """Known tables are entered; anything else is somebody's setting, right or wrong."""
     for name, value in table.items():
         path = (*above, name)
-        if isinstance(value, dict) and ".".join(path) in TABLES and "." not in name:
-            yield from leaves(value, path)
+        if isinstance(value, dict) and ".".join(path) in tables and "." not in name:
+            yield from leaves(value, tables, path)
         else:
             yield path, value
 
@@ -114,16 +116,20 @@ def require_setting(path: KeyPath, key: str, value: object, kind: str) -> None:
         raise ConfigurationError(f"{key!r} may stand in the user's own file only: no project trusts itself.")
 
 
-def nearest(name: str) -> str:
+def nearest_key(name: str, keys: Collection[str], tables: Iterable[str] = ()) -> str | None:
     """Looks for the whole key, then for its last word: people forget which table a key is in."""
     import difflib
 
-    table, _, word = name.rpartition(".")
-    last_words = {key.rpartition(".")[2]: key for key in KEYS}
-    near = difflib.get_close_matches(name, [*KEYS, *TABLES], n=1, cutoff=0.75)
-    near = near or [last_words[each] for each in difflib.get_close_matches(word, last_words, n=1)]
-    if near:
-        return f"Did you mean {near[0]!r}?"
+    last_words = {key.rpartition(".")[2]: key for key in keys}
+    near = difflib.get_close_matches(name, [*keys, *tables], n=1, cutoff=0.75)
+    near = near or [last_words[each] for each in difflib.get_close_matches(name.rpartition(".")[2], last_words, n=1)]
+    return near[0] if near else None
+
+
+def nearest(name: str) -> str:
+    table = name.rpartition(".")[0]
+    if near := nearest_key(name, KEYS, TABLES):
+        return f"Did you mean {near!r}?"
     if table in TABLES:
         beside = [key.rpartition(".")[2] for key in KEYS if key.rpartition(".")[0] == table]
         return f"In [{table}] there are: {', '.join(beside)}."
