@@ -193,8 +193,8 @@ def end_command(
     with World(state_dir) as world:
         gone = world.end_session_approvals(skill=skill_name, session_id=session)
     if not gone:
-        what = "Nothing" if skill_name is None else repr(skill_name)
-        raise MissingError(f"{what} is not approved for a session here. `skillkit approvals sessions` shows what is.")
+        what = "Nothing is" if skill_name is None else f"{skill_name!r} is not"
+        raise MissingError(f"{what} approved for a session here. `skillkit approvals sessions` shows what is.")
     if as_json:
         echo_json(ended=[asdict(each) for each in gone])
     else:
