@@ -82,7 +82,7 @@ class Place:
             PYTHON, version=landlock.abi() if version is None else version, is_root=self.user is None and IS_ROOT
         )
         made = sandbox.confine(argv, str(self.skill), self.environment(), self.walls(**changes))
-        return replace(made, argv=tuple(self.launcher if each == landlock.LAUNCHER else each for each in made.argv))
+        return made._replace(argv=tuple(self.launcher if each == landlock.LAUNCHER else each for each in made.argv))
 
     def run(
         self,

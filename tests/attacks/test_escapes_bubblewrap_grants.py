@@ -234,7 +234,7 @@ def typed(room: Room, argv: tuple[str, ...], owner: Room) -> str:
     if owner.user is not None:
         os.fchown(slave, owner.user, owner.user)
     prefix = ("/usr/bin/setsid", "--ctty", "--wait")
-    whole = replace(confined, argv=(*prefix, *argv))
+    whole = confined._replace(argv=(*prefix, *argv))
     process = started(whole, user=owner.user, stdin=slave)
     ended(process)
     os.close(slave)

@@ -18,10 +18,10 @@ from skillkit.core.digest import manifest_of, snapshot_of
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    for kept in (digest._hashes, digest._listings):
+    for kept in (digest._hashes, digest._readings):
         kept.clear()
     yield
-    for kept in (digest._hashes, digest._listings):
+    for kept in (digest._hashes, digest._readings):
         kept.clear()
 
 
@@ -152,21 +152,50 @@ def test_a_settled_folder_is_listed_once_and_again_after_any_change(
     monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", 20_000_000)
     time.sleep(0.05)
     before = manifest_of(tmp_path)
-    assert len(digest._listings) == 2
+    assert list(digest._readings) == [str(tmp_path)]
     monkeypatch.setattr(os, "scandir", None)  # whoever lists again now fails
     assert manifest_of(tmp_path) == before
     monkeypatch.undo()
     change(tmp_path / "scripts")
     changed = manifest_of(tmp_path)
     assert changed.digest != before.digest
-    for kept in (digest._hashes, digest._listings):
+    for kept in (digest._hashes, digest._readings):
         kept.clear()
     assert manifest_of(tmp_path) == changed
 
 
-def test_the_listing_of_a_fresh_folder_is_not_kept(tmp_path: Path) -> None:
+def test_the_reading_of_a_fresh_folder_is_not_kept(tmp_path: Path) -> None:
     manifest_of(write(tmp_path, {"SKILL.md": "x"}))
-    assert digest._listings == {}
+    assert digest._readings == {}
+
+
+def test_the_reading_of_a_folder_with_something_that_has_no_hash_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", -1)
+    manifest_of(write(tmp_path, {"SKILL.md": "x"}))
+    assert len(digest._readings) == 1
+    os.mkfifo(tmp_path / "pipe")
+    manifest_of(tmp_path)
+    digest._readings.clear()
+    manifest_of(tmp_path)
+    assert digest._readings == {}
+
+
+def test_a_link_that_leads_elsewhere_now_is_seen_in_a_settled_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", -1)
+    folders = [write(tmp_path / name, {"SKILL.md": name}) for name in ("one", "two")]
+    base = tmp_path / "base"
+    base.symlink_to(folders[0])
+    assert manifest_of(base) == manifest_of(folders[0])
+    base.unlink()
+    base.symlink_to(folders[1])
+    assert manifest_of(base) == manifest_of(folders[1])
+    (folders[1] / "new").write_text("x")
+    assert manifest_of(base) == manifest_of(folders[1])
+    assert len(manifest_of(base).entries) == 2
 
 
 def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from skillkit.core.runs import Decision, ScriptCommand
 PROPERTY = settings(derandomize=True, deadline=None)
 APPROVALS = st.sampled_from([None, "session", "trust", "other"])
 VERDICTS = st.lists(
-    st.builds(Verdict, st.sampled_from(Decision), st.text(max_size=5), coverable=st.booleans()), max_size=6
+    st.builds(Verdict, st.sampled_from(Decision), st.text(max_size=5), st.none(), coverable=st.booleans()), max_size=6
 )
 PATHS = ("/data", "/data/a", "/skills/demo/x", "/work/y", "/etc/passwd")
 COMMANDS = st.builds(

@@ -75,7 +75,7 @@ def tail_command(
     if follows:
         follow(log, records, {"skill": skill, "session": session, "kind": kind}, as_json=as_json)
     elif as_json:
-        echo_json(records=[asdict(record) for record in records])
+        echo_json(records=[record._asdict() for record in records])
     elif records:
         click.echo("\n".join(table(records)))
     else:
@@ -99,7 +99,7 @@ def show_command(seq: int, state_dir: Path | None, as_json: bool) -> None:
     if record is None or record.seq != seq:
         raise MissingError(f"There is no record {seq}. `skillkit audit tail` shows which there are.")
     if as_json:
-        echo_json(record=asdict(record))
+        echo_json(record=record._asdict())
         return
     facts = {"seq": record.seq, "timestamp": record.timestamp, "kind": record.kind}
     chain = {"previous": record.previous, "hash": record.hash}
@@ -240,7 +240,7 @@ def write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
 
 
 def json_line(record: Record) -> str:
-    return json.dumps({"schema_version": 1, **asdict(record)}, ensure_ascii=False)
+    return json.dumps({"schema_version": 1, **record._asdict()}, ensure_ascii=False)
 
 
 def table(records: list[Record]) -> list[str]:

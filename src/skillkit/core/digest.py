@@ -9,14 +9,16 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.exceptions import ContentChangedError, ContentLoadError
 from skillkit.core.runs import Manifest
 
-__all__ = ["LEFT_OUT", "content_of", "known_content", "manifest_of", "snapshot_of"]
+__all__ = ["LEFT_OUT", "content_of", "manifest_of", "snapshot_of"]
 
 LEFT_OUT = ".git"
 COPIED = ("sha256 ", "link ")  # what is unreadable or no file cannot take part in a run
@@ -24,35 +26,65 @@ CHUNK_BYTES = 1 << 20
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
 SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
-KEPT_LISTINGS = 10_000
-KEPT_MANIFESTS = 256
+KEPT_READINGS = 256
 UNUSED_SECONDS = 30 * 86_400
 
-FILE, LINK, FOLDER = "file", "link", "folder"
-
 FileKey = tuple[int, int, int, int, int]
-Listing = tuple[tuple[str, str], ...]
+Entries = tuple[tuple[str, str], ...]
+key_of: Callable[[os.stat_result], FileKey] = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+
+
+class Reading(NamedTuple):
+    """A folder as it was read: what it holds, and the keys by which every part of it is known to be the same."""
+
+    paths: tuple[str, ...]
+    keys: tuple[FileKey, ...]
+    manifest: Manifest
+
 
 _hashes: dict[str, tuple[FileKey, str]] = {}
-_listings: dict[str, tuple[FileKey, Listing]] = {}
-_manifests: dict[tuple[tuple[str, str], ...], Manifest] = {}
+_readings: dict[str, Reading] = {}
 _lock = threading.Lock()
 
 
 def manifest_of(base_directory: Path) -> Manifest:
-    """Links enter as their text, folders only through what they hold; `.git` is left out."""
-    entries = tuple(sorted(entries_below(os.fspath(base_directory))))
-    known = _manifests.get(entries)
-    if known is None:
-        known = Manifest(digest_of(entries), entries)
+    """Links enter as their text, folders only through what they hold; `.git` is left out.
+
+    Every file, link and folder is looked at each time; read again only when one of them is not as it was.
+    """
+    folder = os.fspath(base_directory)
+    known = _readings.get(folder)
+    if known is not None and is_as_it_was(known):
+        return known.manifest
+    seen: dict[str, FileKey | None] = {}
+    entries = tuple(sorted(entries_below(folder, seen)))
+    manifest = Manifest(digest_of(entries), entries)
+    keep_reading(folder, seen, manifest)
+    return manifest
+
+
+def is_as_it_was(known: Reading) -> bool:
+    try:
+        return tuple(map(key_of, map(os.lstat, known.paths))) == known.keys
+    except OSError:
+        return False
+
+
+def keep_reading(folder: str, seen: Mapping[str, FileKey | None], manifest: Manifest) -> None:
+    """Only where all of it can be told by its keys, and has settled."""
+    keys = tuple(key for key in seen.values() if key is not None)
+    if len(keys) == len(seen) and is_settled(max(key[-1] for key in keys)):
         with _lock:
-            if len(_manifests) >= KEPT_MANIFESTS:
-                _manifests.clear()
-            _manifests[entries] = known
-    return known
+            if len(_readings) >= KEPT_READINGS:
+                _readings.clear()
+            _readings[folder] = Reading(tuple(seen), keys, manifest)
 
 
-def digest_of(entries: tuple[tuple[str, str], ...]) -> str:
+def is_settled(changed: int) -> bool:
+    return time.time_ns() - changed > SETTLED_NANOSECONDS
+
+
+def digest_of(entries: Entries) -> str:
     summary = sha256()
     for relative, content in entries:
         # Neither a name nor a link's text can hold a NUL, so no two skills give the same list.
@@ -60,80 +92,54 @@ def digest_of(entries: tuple[tuple[str, str], ...]) -> str:
     return summary.hexdigest()
 
 
-def entries_below(folder: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def entries_below(folder: str, seen: dict[str, FileKey | None]) -> Iterator[tuple[str, str]]:
+    """Each file and link with its content; `seen` gets a key for all that was looked at, taken before reading."""
     pending = [(folder, "")]
     while pending:
         path, inside = pending.pop()
         try:
-            for name, kind in listing_of(path):
-                entry, relative = f"{path}/{name}", inside + name
-                if kind == FILE:
-                    found.append((relative, known_content(entry) or content_of(entry)))
-                elif kind == LINK:
-                    found.append((relative, f"link {os.readlink(entry)}"))
-                elif name != LEFT_OUT:
-                    pending.append((entry, f"{relative}/"))
+            seen[f"{path}/"] = key_of(os.stat(path))
+            with os.scandir(path) as listing:
+                for entry in listing:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name != LEFT_OUT:
+                            pending.append((entry.path, f"{inside}{entry.name}/"))
+                    elif entry.is_symlink():
+                        seen[entry.path] = key_of(os.lstat(entry.path))
+                        yield inside + entry.name, f"link {os.readlink(entry.path)}"
+                    else:
+                        seen[entry.path], content = keyed_content(entry.path)
+                        yield inside + entry.name, content
         except OSError as error:
             raise ContentLoadError(
                 f"{error.filename or path} cannot be read: {error.strerror}. "
                 "A skill runs only when all of it can be checked."
             ) from error
-    return found
-
-
-def listing_of(folder: str) -> Listing:
-    """Names and kinds; read again only when the folder's own clock says that an entry came, went or was renamed."""
-    key = key_of(os.stat(folder))
-    known = _listings.get(folder)
-    if known is not None and known[0] == key:
-        return known[1]
-    with os.scandir(folder) as entries:
-        listing = tuple((entry.name, kind_of(entry)) for entry in entries)
-    if time.time_ns() - key[-1] > SETTLED_NANOSECONDS:
-        with _lock:
-            if len(_listings) >= KEPT_LISTINGS:
-                _listings.clear()
-            _listings[folder] = (key, listing)
-    return listing
-
-
-def kind_of(entry: os.DirEntry[str]) -> str:
-    if entry.is_symlink():
-        return LINK
-    return FOLDER if entry.is_dir(follow_symlinks=False) else FILE
-
-
-def known_content(path: str) -> str:
-    """What was hashed before, if nothing about the file changed since; else empty."""
-    known = _hashes.get(path)
-    if known is None:
-        return ""
-    try:
-        return known[1] if known[0] == key_of(os.lstat(path)) else ""
-    except OSError:
-        return ""
-
-
-def key_of(status: os.stat_result) -> FileKey:
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def content_of(path: str) -> str:
     """`sha256 ...` of a regular file; what is no regular file or unreadable is said to be so."""
+    return keyed_content(path)[1]
+
+
+def keyed_content(path: str) -> tuple[FileKey | None, str]:
+    """Hashed again only when something about the file changed; no key where it could not be hashed."""
     try:
         status = os.lstat(path)
+        key, known = key_of(status), _hashes.get(path)
+        if known is not None and known[0] == key:
+            return known
         if not stat.S_ISREG(status.st_mode):
-            return "special"
+            return None, "special"
         content = f"sha256 {file_hash(path)}"
     except PermissionError:
         # Nobody who runs as this user can read it either, so it cannot take part in a run.
-        return "unreadable"
+        return None, "unreadable"
     except FileNotFoundError:
-        return "vanished"
-    if time.time_ns() - status.st_ctime_ns > SETTLED_NANOSECONDS:
-        keep_hash(path, key_of(status), content)
-    return content
+        return None, "vanished"
+    if is_settled(status.st_ctime_ns):
+        keep_hash(path, key, content)
+    return key, content
 
 
 def keep_hash(path: str, key: FileKey, content: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -103,7 +102,10 @@ class SkillManager:
         """The same object for the same skill until the next discovery, so that its text is read once."""
         metadata = self.get_skill(name)
         with self._lock:
-            return self._loaded.setdefault(metadata.skill_path, Skill(metadata))
+            known = self._loaded.get(metadata.skill_path)
+            if known is None:
+                known = self._loaded[metadata.skill_path] = Skill(metadata)
+            return known
 
     def list_scripts(self, skill_name: str) -> list[ScriptMetadata]:
         """In the order of their paths."""
@@ -178,7 +180,7 @@ class SkillManager:
         """
         call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
         if agent_facing or call_id:
-            call = replace(call, agent_facing=agent_facing, call_id=call_id)
+            call = call._replace(agent_facing=agent_facing, call_id=call_id)
         try:
             return self.flow.prepare(self.load_skill(skill_name), call)
         except SkillKitError as error:

@@ -52,21 +52,22 @@ class Skill:
     """A skill in use; text and scripts are read at first use and kept for its life."""
 
     metadata: SkillMetadata
+    base_directory: Path = field(init=False, repr=False, compare=False)
+    """One value for its life: what a path works out about itself, it keeps."""
     _content: str | None = field(default=None, init=False, repr=False, compare=False)
     _scripts: list[ScriptMetadata] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.base_directory = self.metadata.base_directory
 
     @property
     def name(self) -> str:
         return self.metadata.name
 
     @property
-    def base_directory(self) -> Path:
-        return self.metadata.base_directory
-
-    @property
     def base_dir(self) -> Path:
         """The same as `base_directory`."""
-        return self.metadata.base_directory
+        return self.base_directory
 
     @property
     def content(self) -> str:

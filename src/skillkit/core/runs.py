@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionRequest
@@ -88,8 +88,7 @@ class ScriptCommand:
     """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessExit:
+class ProcessExit(NamedTuple):
     """What a process did, as bytes and numbers; nothing is judged yet."""
 
     status: int

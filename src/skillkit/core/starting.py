@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from skillkit.core.digest import content_of, known_content, manifest_of
+from skillkit.core.digest import content_of, manifest_of
 from skillkit.core.exceptions import (
     ConfigurationError,
     ContentChangedError,
+    ContentLoadError,
     ScriptNotFoundError,
     ScriptPermissionError,
 )
@@ -43,23 +44,32 @@ def unchanged_manifest(command: ScriptCommand) -> Manifest:
     """The skill as it is now, which must be the skill that was decided about."""
     if command.is_program:
         require_same_program(command)
+    try:
+        manifest = manifest_of(command.base_directory)
+    except ContentLoadError:
+        require_script(command)
+        raise
+    if manifest.digest != command.digest:
+        require_script(command)
+        reason = f"{command.skill_name!r} changed after it was decided that it may run"
+        raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
+    return manifest
+
+
+def require_script(command: ScriptCommand) -> None:
+    """Of all that may have changed, a script that is gone is what a caller should hear of."""
     if not command.script_path.is_file():
         raise ScriptNotFoundError(
             f"{command.script_name!r} of {command.skill_name!r} is not there any more.",
             skill_name=command.skill_name,
             script_name=command.script_name,
         )
-    manifest = manifest_of(command.base_directory)
-    if manifest.digest != command.digest:
-        reason = f"{command.skill_name!r} changed after it was decided that it may run"
-        raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
-    return manifest
 
 
 def require_same_program(command: ScriptCommand) -> None:
     """The card says which bytes the program had when it was decided about."""
     real = os.path.realpath(command.script_path)
-    content = known_content(real) or content_of(real)
+    content = content_of(real)
     try:
         card = (command.base_directory / command.script_name).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
@@ -219,7 +218,7 @@ class SkillFunctions:
 
         def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome]:
             calls = [
-                replace(self._call(each.script, tool_use_id, argv=each.argv), from_instructions=True)
+                self._call(each.script, tool_use_id, argv=each.argv)._replace(from_instructions=True)
                 for each in references
             ]
             return execute_together(self.flow, skill, calls, approver=self.approver, **run)

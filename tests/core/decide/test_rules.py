@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -268,7 +268,7 @@ def test_an_approval_changes_nothing_where_nothing_is_asked(decision: Decision) 
 
 def test_verdicts_and_rulings_never_change() -> None:
     for value in (Verdict(Decision.ALLOW, "x"), Ruling(Decision.ALLOW, ("x",))):
-        with pytest.raises(FrozenInstanceError):
+        with pytest.raises(AttributeError):
             value.decision = Decision.DENY  # type: ignore[misc]  # that is the point
         assert not hasattr(value, "__dict__")
     assert not Verdict(Decision.ASK, "x").coverable
@@ -305,4 +305,4 @@ def test_after_a_change_a_skill_is_asked_about_for_that_reason_and_all_else_stay
         asked.reasons[0],
         "Policy asks a person again, because the skill changed since it was approved.",
     )
-    assert replace(changed, reasons=asked.reasons) == asked
+    assert changed._replace(reasons=asked.reasons) == asked

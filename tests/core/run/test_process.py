@@ -10,7 +10,6 @@ import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +55,7 @@ def said_by_a_program(text: str) -> object:
 def test_everything_a_process_did_is_told() -> None:
     ended = bash("echo out; echo err >&2; exit 3")
 
-    assert replace(ended, duration_ms=0) == ProcessExit(
+    assert ended._replace(duration_ms=0) == ProcessExit(
         status=3,
         stdout=b"out\n",
         stderr=b"err\n",
@@ -89,7 +88,7 @@ def test_exit_codes_and_signals_are_told_apart(text: str, status: int) -> None:
 
 
 def test_the_environment_is_the_given_one_and_the_mark_of_the_run(tmp_path: Path) -> None:
-    request = replace(request_for("/usr/bin/env"), cwd=str(tmp_path))
+    request = request_for("/usr/bin/env")._replace(cwd=str(tmp_path))
 
     lines = run_process(request).stdout.decode().splitlines()
 
@@ -109,7 +108,7 @@ def test_the_process_has_its_folder_its_session_and_no_descriptor_of_the_caller(
     )
     with (tmp_path / "secret").open("w", encoding="utf-8") as secret:
         os.set_inheritable(secret.fileno(), True)
-        ended = run_process(replace(request_for(sys.executable, "-c", text), cwd=str(tmp_path)))
+        ended = run_process(request_for(sys.executable, "-c", text)._replace(cwd=str(tmp_path)))
 
     assert ended.stdout == b"True True\n[0, 1, 2, 3]\n/dev/null\n"  # 3 is the listing itself
 
@@ -283,7 +282,7 @@ def test_a_command_that_cannot_start_raises_and_leaves_nothing_open(changes: dic
     descriptors = open_descriptors()
 
     with pytest.raises(OSError, match=os.strerror(number).replace("[", r"\[")) as raised:
-        run_process(replace(request_for("/bin/true", stdin=b"input"), **changes))  # type: ignore[arg-type]
+        run_process(request_for("/bin/true", stdin=b"input")._replace(**changes))  # type: ignore[arg-type]
 
     assert raised.value.errno == number
     assert open_descriptors() == descriptors

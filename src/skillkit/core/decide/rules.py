@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from skillkit.core.decide.script_patterns import is_script_pattern, names_script
 from skillkit.core.decide.tool_rules import SCRIPT_TOOL, is_command_listed, is_script_tool_listed
@@ -29,8 +29,7 @@ SHOWN_PATHS = 5
 SHOWN_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One rule's word; `error` is what a refusal by this rule raises."""
 
     decision: Decision
@@ -40,8 +39,7 @@ class Verdict:
     """Whether an earlier approval of the same digest answers this question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(NamedTuple):
     """The strictest of all verdicts, and why."""
 
     decision: Decision
@@ -77,7 +75,7 @@ def decided(ruling: Ruling, approved_by: str | None) -> Ruling:
 
 def after_change(ruling: Ruling) -> Ruling:
     """The same, for a skill that was approved before with other content: it is not its first run."""
-    return replace(ruling, reasons=tuple(CHANGED if reason == FIRST_RUN else reason for reason in ruling.reasons))
+    return ruling._replace(reasons=tuple(CHANGED if reason == FIRST_RUN else reason for reason in ruling.reasons))
 
 
 def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:

@@ -75,9 +75,10 @@ class AuditLog:
             return None
         row = chained_row(seq=self._last[1] + 1, timestamp=_now(), kind=kind, fields=fields, previous=self._last[2])
         try:
-            self._require_kept(connection.execute(_INSERT, row).rowcount)
+            rows = connection.execute(_INSERT, row).rowcount
         except sqlite3.IntegrityError:
             return None
+        self._require_kept(rows)
         return row
 
     def _appended(self, connection: sqlite3.Connection, kind: str, fields: str) -> Row:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeAlias
+from itertools import compress
+from operator import not_
+from typing import NamedTuple, TypeAlias
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +41,13 @@ def _refuse_float(text: str) -> float:
 
 
 _quote = json.encoder.encode_basestring_ascii
+_TEXT = frozenset((str,))
 _SCALARS = frozenset((str, int, bool, type(None)))
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _decode = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One thing that happened, bound to everything recorded before it."""
 
     seq: int
@@ -211,11 +213,13 @@ def _mapping_in(text: str) -> dict[str, JSON] | None:
 
 
 def _exact_mapping(value: Mapping[str, JSON], place: str) -> dict[str, JSON]:
-    plain: dict[str, JSON] = {}
-    for key, item in value.items():
+    plain = dict(value)
+    for key in plain if not _TEXT.issuperset(map(type, plain)) else ():
         if not isinstance(key, str):
             raise TypeError(f"{place} has the key {key!r}; keys of a record are text.")
-        plain[key] = item if type(item) in _SCALARS else _exact(item, key)
+    are_scalars = map(_SCALARS.__contains__, map(type, value.values()))
+    for key in compress(value, map(not_, are_scalars)):
+        plain[key] = _exact(value[key], key)
     return plain
 
 
@@ -223,7 +227,7 @@ def _exact(value: JSON, place: str) -> JSON:
     if value is None or isinstance(value, (str, int)):
         return value
     if isinstance(value, (list, tuple)):
-        return [_exact(item, place) for item in value]
+        return list(value) if _SCALARS.issuperset(map(type, value)) else [_exact(item, place) for item in value]
     if isinstance(value, (dict, Mapping)):
         return _exact_mapping(value, place)
     rule = "a record holds text, whole numbers, booleans, null, lists and mappings (durations in microseconds)"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.detect import language_at
 from skillkit.core.digest import manifest_of
@@ -27,8 +28,7 @@ __all__ = ["CallArguments", "resolve_command"]
 BATCH_METACHARACTERS = re.compile(r"[&|<>^%!\"()\r\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class CallArguments:
+class CallArguments(NamedTuple):
     """What one call asks for, as the caller gave it."""
 
     script_name: str
@@ -58,7 +58,7 @@ def resolve_command(
     """Everything is looked up and checked here, so that the later stages only act."""
     base = resolved(skill.base_directory)
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
-    manifest = manifest_of(base) if base.is_dir() else NOTHING
+    manifest = manifest_of(base) if os.path.isdir(base) else NOTHING
     environment = environment_of(skill, policy, own_environment, base, workspace)
     located = located_script(skill, call, base, manifest.digest, environment["PATH"], policy, run)
     interpreter = located.interpreter
@@ -99,9 +99,18 @@ def resolve_command(
 
 
 def resolved(folder: Path) -> Path:
-    """The same value where nothing leads elsewhere: to take a path apart costs more than to compare it."""
-    real = real_path(folder)
-    return folder if real == str(folder) else Path(real)
+    """Asked of the system again only when another folder, or a changed one, stands there now."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return Path(real_path(folder))
+    identity = (status.st_dev, status.st_ino, status.st_ctime_ns)
+    known = _resolved.get(folder)
+    if known is None or known[0] != identity:
+        if len(_resolved) >= REMEMBERED:
+            _resolved.clear()
+        known = _resolved[folder] = (identity, Path(real_path(folder)))
+    return known[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +123,8 @@ class Located:
 
 
 _located: dict[object, Located] = {}
-LOCATED_LIMIT = 4096
+_resolved: dict[Path, tuple[tuple[int, int, int], Path]] = {}
+REMEMBERED = 4096
 NOTHING = Manifest("", ())
 NO_PATHS = ArgumentPaths()
 
@@ -130,7 +140,7 @@ def located_script(
     known = _located.get(key)
     if known is None or not os.access(known.interpreter.path, os.X_OK):
         known = looked_up(skill, call, base, path, policy, run)
-        if len(_located) >= LOCATED_LIMIT:
+        if len(_located) >= REMEMBERED:
             _located.clear()
         _located[key] = known
     require_plain_file(known.path, skill.name)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit._version import __version__
 from skillkit.core.paths import is_inside
@@ -13,10 +14,10 @@ from skillkit.core.policy import ScriptPolicy
 
 __all__ = ["is_never_passed", "script_environment", "search_path"]
 
-PASSED = frozenset(
+PASSED = (
     "LANG TZ HOME TMPDIR LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME LC_ADDRESS "
-    "LC_IDENTIFICATION LC_MEASUREMENT LC_NAME LC_PAPER LC_TELEPHONE".split()
-)
+    "LC_IDENTIFICATION LC_MEASUREMENT LC_NAME LC_PAPER LC_TELEPHONE"
+).split()
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
 NEVER_PASSED = frozenset(
@@ -36,13 +37,41 @@ def script_environment(
     workspace: Path | None,
 ) -> dict[str, str]:
     """An allow-list, what policy passes by name, and what the script should know of its skill."""
-    # One walk over the names there are: asking os.environ for a name it lacks takes as long as ten of these.
-    built = {name: own[name] for name in own if name in PASSED}
+    own, built = known_environment(own)
     named = own if policy.inherit_environment else policy.pass_environment
     built |= {name: own[name] for name in named if name in own and not is_never_passed(name)}
     built["PATH"] = search_path(own, base_directory, workspace)
     built |= facts_of(skill_name, skill_version, base_directory, workspace)
     return built if "\0" not in "".join(built.values()) else {k: v for k, v in built.items() if "\0" not in v}
+
+
+class Known(NamedTuple):
+    """The environment of this process as it was last seen, and what every script gets of it."""
+
+    raw: dict[bytes, bytes]
+    plain: dict[str, str]
+    passed: dict[str, str]
+
+
+_known = Known({}, {}, {})
+
+
+def known_environment(own: Mapping[str, str]) -> tuple[Mapping[str, str], dict[str, str]]:
+    """A plain copy of `own` and what is passed of it; `os.environ` itself decodes every name that it is asked for."""
+    global _known  # noqa: PLW0603 - one environment, one copy of it
+    raw = getattr(own, "_data", None)
+    if not isinstance(own, type(os.environ)) or not isinstance(raw, dict):
+        return own, passed_of(own)
+    known = _known
+    if known.raw != raw:
+        raw = dict(raw)
+        plain = {own.decodekey(name): own.decodevalue(value) for name, value in raw.items()}
+        known = _known = Known(raw, plain, passed_of(plain))
+    return known.plain, dict(known.passed)
+
+
+def passed_of(own: Mapping[str, str]) -> dict[str, str]:
+    return {name: own[name] for name in PASSED if name in own}
 
 
 @lru_cache(maxsize=256)

@@ -34,8 +34,8 @@ def require_plain_file(path: Path, skill_name: str) -> None:
         ) from error
     if not stat.S_ISREG(mode):
         raise ScriptPermissionError(f"{path} is not a regular file; only regular files are run. Replace it.")
-    bits = [name for name, bit in (("setuid", stat.S_ISUID), ("setgid", stat.S_ISGID)) if mode & bit]
-    if bits:
+    if mode & (stat.S_ISUID | stat.S_ISGID):
+        bits = [name for name, bit in (("setuid", stat.S_ISUID), ("setgid", stat.S_ISGID)) if mode & bit]
         raise ScriptPermissionError(
             f"{path} has the {' and '.join(bits)} bit; such scripts are never run. Remove it with 'chmod a-s'."
         )

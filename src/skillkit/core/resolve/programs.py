@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from skillkit.core.digest import LEFT_OUT, content_of, known_content, manifest_of
+from skillkit.core.digest import LEFT_OUT, content_of, manifest_of
 from skillkit.core.exceptions import ScriptNotFoundError, ScriptPermissionError, StateUnavailableError
 from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
@@ -126,7 +126,7 @@ def written_card(cards: Path, name: str, program: Path) -> Path:
 def card_text(program: Path) -> str:
     """Where it is, what file that means, and what is in it."""
     real = real_path(program)
-    content = known_content(real) or content_of(real)
+    content = content_of(real)
     if not content.startswith("sha256 "):
         raise ScriptPermissionError(
             f"{program} cannot be read, so nobody could say what runs. Make it readable, or use another program."

@@ -54,7 +54,8 @@ def outcome(
     name = signal_name(signal_number) if signal_number else None
     stdout_truncated = ended.stdout_bytes > len(ended.stdout)
     stderr_truncated = ended.stderr_bytes > len(ended.stderr)
-    log_outcome(command, ended, name)
+    if ended.timed_out or name or stdout_truncated or stderr_truncated:
+        log_outcome(command, ended, name)
     stderr = text_of(ended.stderr, truncated=stderr_truncated, last_line=last_line(ended, name))
     return ScriptExecutionResult(
         stdout=text_of(ended.stdout, truncated=stdout_truncated),

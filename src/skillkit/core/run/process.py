@@ -8,8 +8,11 @@ import os
 import select
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
 
+from skillkit.core.policy import Limits
 from skillkit.core.run import portable
 from skillkit.core.run.capture import READ_SIZE, Capture
 from skillkit.core.run.kernel import UNKNOWN_STATUS, is_over, pidfds_work, taken_status
@@ -21,20 +24,18 @@ from skillkit.core.run.survivors import (
     Survivors,
     Tree,
     end_survivors,
-    enlist,
+    enlisted,
     has_other_runs,
     kill_group,
     release,
-    starting,
 )
 from skillkit.core.runs import ProcessExit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Self
 
-    from skillkit.core.policy import Limits
     from skillkit.core.run.sandbox.base import Confined
 
 __all__ = ["ProcessRequest", "run_confined", "run_process"]
@@ -46,11 +47,11 @@ DRAIN_SECONDS = 0.25  # for pipes that somebody out of reach keeps open
 DEATH_SECONDS = 2.0  # for a killed process that the kernel cannot end yet
 KILLED_STATUS = -9  # by SIGKILL, a name that Windows does not have
 IDLE_BUFFERS = 16
+OUTER_MARK = os.environ.get(MARKER_NAME)  # this process has had it, or not, from its start
 LIVENESS_FD = 200  # or above: clear of the numbers that scripts use by hand, and below bash's 255 as a rule
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRequest:
+class ProcessRequest(NamedTuple):
     """What the runner needs of a command: nothing is inherited, nothing is looked up."""
 
     argv: tuple[str, ...]  # argv[0] is absolute
@@ -86,7 +87,8 @@ def run_process(
     A command cancelled beforehand does not start. A command that cannot start raises OSError; where only the
     descriptors are short, and other runs have them, it waits.
     """
-    captures = tuple(Capture(name, request.output_limit, on_output) for name in ("stdout", "stderr"))
+    limit = request.output_limit
+    captures = Capture("stdout", limit, on_output), Capture("stderr", limit, on_output)
     if not pidfds_work():
         return _run_portably(request, captures, _cancellation(cancel, wakeup_fd))
     with Descriptors() as held:
@@ -95,9 +97,12 @@ def run_process(
             return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
         deadline = run.tree.started + request.timeout
         try:
-            with _Watchdog(run.tree, deadline, is_awake=on_output is not None) as watchdog:
+            if on_output is None:
                 ending = run.attend(deadline, cancel, wakeup_fd)
-            ending = _Ending.TIMED_OUT if watchdog.has_bitten else ending
+            else:
+                with _Watchdog(run.tree, deadline) as watchdog:
+                    ending = run.attend(deadline, cancel, wakeup_fd)
+                ending = _Ending.TIMED_OUT if watchdog.has_bitten else ending
             duration = time.monotonic() - run.tree.started
             survivors = run.settle(ending)
         finally:
@@ -178,29 +183,26 @@ def _exit(
 
 def _marked(request: ProcessRequest, marker: str) -> Mapping[str, str]:
     """A run inside a run carries both marks, so that the outer one finds it too."""
-    outer = os.environ.get(MARKER_NAME)
-    return {**request.environment, MARKER_NAME: f"{outer}.{marker}" if outer else marker}
+    return {**request.environment, MARKER_NAME: f"{OUTER_MARK}.{marker}" if OUTER_MARK else marker}
 
 
 class _Watchdog:
     """A second thread that kills at the deadline while the first is held up in the caller's `on_output`."""
 
-    def __init__(self, tree: Tree, deadline: float, *, is_awake: bool) -> None:
+    def __init__(self, tree: Tree, deadline: float) -> None:
         self._tree = tree
-        self._timer = threading.Timer(deadline - time.monotonic(), self._bite) if is_awake else None
+        self._timer = threading.Timer(deadline - time.monotonic(), self._bite)
         self.has_bitten = False
 
     def __enter__(self) -> Self:
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
+        self._timer.daemon = True
+        self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            # The pid may be reaped, and mean somebody else, only after this thread is through with it.
-            self._timer.join()
+        self._timer.cancel()
+        # The pid may be reaped, and mean somebody else, only after this thread is through with it.
+        self._timer.join()
 
     def _bite(self) -> None:
         self.has_bitten = True
@@ -239,12 +241,9 @@ class _Run:
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
         start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, memories)
-        with starting():
-            started = time.monotonic()
-            pid = spawned(start)
-            enlist(pid)
+        pid, began = enlisted(partial(spawned, start))
         held.close(stdin, stdout_end, stderr_end, liveness_end, *memories)
-        return Tree(pid, marker.encode(), (liveness, stdout, stderr), started)
+        return Tree(pid, marker.encode(), (liveness, stdout, stderr), began)
 
     def _watch(self) -> None:
         for fd in self._captures:

@@ -7,7 +7,8 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import NamedTuple
 
 from skillkit.core.run.kernel import (
     SHORTAGES,
@@ -25,7 +26,7 @@ from skillkit.core.run.kernel import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = [
     "MARKER_NAME",
@@ -33,11 +34,10 @@ __all__ = [
     "Survivors",
     "Tree",
     "end_survivors",
-    "enlist",
+    "enlisted",
     "has_other_runs",
     "kill_group",
     "release",
-    "starting",
 ]
 
 MARKER_NAME = "SKILLKIT_RUN"
@@ -58,8 +58,7 @@ STARTS_AT_A_TIME = 8  # measured: fewer cost throughput, more cost every hunt
 CENSUS_LIMIT = 4_096  # pids
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """How the descendants of one main process are told from everybody else's."""
 
     pid: int  # of the main process: leader of its session and, until the hunt is over, not reaped
@@ -68,8 +67,7 @@ class Tree:
     started: float  # time.monotonic() before the main process was made
 
 
-@dataclass(frozen=True, slots=True)
-class Survivors:
+class Survivors(NamedTuple):
     """What a hunt came to; incomplete when somebody out of reach still holds a pipe, or time ran out."""
 
     killed: int
@@ -87,25 +85,31 @@ class _Census:
 
     def forget(self) -> None:
         self._lock = threading.Lock()
-        self._starting = threading.Semaphore(STARTS_AT_A_TIME)
+        self._turns: SimpleQueue[None] = SimpleQueue()  # a semaphore that costs next to nothing
+        for _ in range(STARTS_AT_A_TIME):
+            self._turns.put(None)
         self._mains: set[int] = set()
         self._seen: dict[int, tuple[float, bytes]] = {}
-
-    def starting(self) -> threading.Semaphore:
-        """Held from before a main process is made until it is enlisted.
-
-        Otherwise, of hundreds of threads, most wait for their turn to enlist while the others wonder whose
-        their processes are.
-        """
-        return self._starting
 
     def has_other_runs(self) -> bool:
         return bool(self._mains)
 
-    def enlist(self, pid: int) -> None:
-        """Main processes are strangers to every other run."""
-        with self._lock:
-            self._mains.add(pid)
+    def enlisted(self, start: Callable[[], int]) -> tuple[int, float]:
+        """A new main process and the time before it was made; it is a stranger to every other run.
+
+        A few are made at a time: otherwise, of hundreds of threads, most wait for their turn to enlist while the
+        others wonder whose their processes are.
+        """
+        turns = self._turns
+        turns.get()
+        try:
+            began = time.monotonic()
+            pid = start()
+            with self._lock:
+                self._mains.add(pid)
+            return pid, began
+        finally:
+            turns.put(None)
 
     def release(self, pid: int) -> None:
         with self._lock:
@@ -137,9 +141,8 @@ class _Census:
 
 
 _census = _Census()
-enlist = _census.enlist
+enlisted = _census.enlisted
 release = _census.release
-starting = _census.starting
 has_other_runs = _census.has_other_runs
 if hasattr(os, "register_at_fork"):
     # A fork copies the lock in whatever state it is, and children that are not the copy's own.

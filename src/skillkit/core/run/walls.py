@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
@@ -124,7 +123,7 @@ def require_walls(confined: Confined, argv: tuple[str, ...], ended: ProcessExit)
     tier = confined.isolation.tier
     if not is_own_refusal(tier, ended.status, ended.stderr[:100].decode("utf-8", "replace")):
         return
-    status, stderr = probed(replace(confined, argv=(*confined.argv[: -len(argv)], TRUE)))
+    status, stderr = probed(confined._replace(argv=(*confined.argv[: -len(argv)], TRUE)))
     if status:
         raise SandboxUnavailableError(
             f"The {tier} walls could not be put up: {stderr.strip() or f'status {status}'}. {TRY_AGAIN}",

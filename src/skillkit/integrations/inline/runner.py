@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from skillkit.core.exceptions import ScriptNotFoundError, ScriptRefusedError, SkillKitError
@@ -92,7 +91,7 @@ class CommandRunner:
         skill, colon, first = head.rpartition(":")
         if not colon:
             return self._owner(call.script_name), call
-        return skill, replace(call, script_name=f"{first}/{tail}")
+        return skill, call._replace(script_name=f"{first}/{tail}")
 
     def _owner(self, script: str) -> str:
         wanted = script.removeprefix("./")

@@ -6,7 +6,6 @@ import json
 import os
 import resource
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +221,7 @@ def test_the_environment_arrives_as_it_was_given(here: Place) -> None:
     """Python, which runs the launcher, would add its own LC_CTYPE where no language is set."""
     confined = here.confined(("/usr/bin/env",))
     environment = {"PATH": "/usr/bin", "ODD": "a=b\n\udcff", "EMPTY": ""}
-    with here.started(replace(confined, environment=environment)) as process:
+    with here.started(confined._replace(environment=environment)) as process:
         out, err = process.communicate(timeout=60)
     assert (out.decode(errors="surrogateescape"), err) == ("PATH=/usr/bin\nODD=a=b\n\udcff\nEMPTY=\n", b"")
 

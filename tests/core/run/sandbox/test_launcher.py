@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,7 +101,7 @@ def test_signals_that_the_caller_ignores_change_nothing(here: Place) -> None:
         "for number in (1, 2, 3, 10, 13, 15, 17): signal.signal(number, signal.SIG_IGN)\n"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
-    with here.started(replace(confined, argv=(PYTHON, "-I", "-c", ignoring, *confined.argv))) as process:
+    with here.started(confined._replace(argv=(PYTHON, "-I", "-c", ignoring, *confined.argv))) as process:
         out, _ = process.communicate(timeout=60)
     ignored = int(out.split()[1], 16) & ~LIBRARYS_OWN
     assert (ignored, process.returncode) == (0, 6)
@@ -259,7 +258,7 @@ def run_forced(here: Place, layer: str, number: int) -> subprocess.CompletedProc
     at = confined.argv.index(here.launcher)
     parts = str(Path(here.launcher).parent.parent)
     forced = ("-c", FORCED, parts, layer, str(number))
-    with here.started(replace(confined, argv=(*confined.argv[:at], *forced, *confined.argv[at + 1 :]))) as process:
+    with here.started(confined._replace(argv=(*confined.argv[:at], *forced, *confined.argv[at + 1 :]))) as process:
         out, err = process.communicate(timeout=60)
     return subprocess.CompletedProcess((), process.returncode, out.decode(), err.decode())
 
@@ -298,7 +297,7 @@ def test_without_a_forced_failure_the_same_process_runs_the_script(here: Place) 
 
 def test_a_filter_that_the_kernel_refuses_stops_everything(here: Place) -> None:
     confined = here.confined(("/bin/bash", "-c", "echo ran"))
-    with here.started(replace(confined, contents=(confined.contents[0], b"\xff" * 8))) as process:
+    with here.started(confined._replace(contents=(confined.contents[0], b"\xff" * 8))) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (125, b"", b"skillkit-walls: seccomp: EINVAL\n")
 
@@ -306,7 +305,7 @@ def test_a_filter_that_the_kernel_refuses_stops_everything(here: Place) -> None:
 def test_a_version_that_the_kernel_does_not_have_stops_everything(here: Place) -> None:
     confined = here.confined(("/bin/bash", "-c", "echo ran"))
     unknown = confined.contents[0].replace(b'"ruleset": [65535,', b'"ruleset": [4611686018427387903,')
-    with here.started(replace(confined, contents=(unknown, confined.contents[1]))) as process:
+    with here.started(confined._replace(contents=(unknown, confined.contents[1]))) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (125, b"", b"skillkit-walls: landlock: EINVAL\n")
 
@@ -314,7 +313,7 @@ def test_a_version_that_the_kernel_does_not_have_stops_everything(here: Place) -
 @pytest.mark.parametrize("contents", [(b"", b""), (b"{", b""), (b"{}", b"")], ids=["empty", "broken", "lacking"])
 def test_instructions_that_make_no_sense_stop_everything(here: Place, contents: tuple[bytes, bytes]) -> None:
     confined = here.confined(("/bin/bash", "-c", "echo ran"))
-    with here.started(replace(confined, contents=contents)) as process:
+    with here.started(confined._replace(contents=contents)) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (125, b"")
     assert err.startswith(b"skillkit-walls: ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from skillkit.core.policy import Limits
 from skillkit.core.runs import Isolation
@@ -42,8 +42,7 @@ class Walls:
     timeout: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Confined:
+class Confined(NamedTuple):
     """A command inside walls; an argument made by `descriptor(n)` stands for the n-th of `contents`."""
 
     argv: tuple[str, ...]
