@@ -18,7 +18,7 @@ PARTS = {
     "Walls": walls.rows,
     "Commands in model output": inline.rows,
 }
-HEADER = ("what", "measured", "must", "goal", "meets", "detail")
+HEADER = ("what", "measured", "must", "goal", "meets", "detail", "why not the goal")
 
 
 def main() -> int:

@@ -22,6 +22,8 @@ class Row:
     unit: str = "x"
     detail: str = ""
     at_least: bool = False
+    why: str = ""
+    """What keeps it from the goal, where that is known."""
 
     def meets(self, bound: float) -> bool:
         return self.figure >= bound if self.at_least else self.figure <= bound
@@ -41,6 +43,7 @@ class Row:
             f"{sign} {self.goal:g}",
             self.verdict,
             self.detail,
+            self.why if self.verdict != "goal" else "",
         ]
 
 

@@ -52,7 +52,8 @@ def added(work: Path, tier: str, script: str) -> list[Row]:
 
 def row(what: str, at: Callable[[str], float], must: float, goal: float) -> Row:
     detail = f"{at('walls'):.1f} ms against {at('bare'):.1f} ms"
-    return Row(what, at("walls") - at("bare"), must, goal, "ms", detail)
+    why = "bubblewrap's own start and its mounts; an interpreter outside the system's folders needs more of them"
+    return Row(what, at("walls") - at("bare"), must, goal, "ms", detail, why=why)
 
 
 def manager_of(work: Path, policy: ScriptPolicy) -> SkillManager:

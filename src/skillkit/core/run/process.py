@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import errno
+import math
 import os
 import select
 import threading
@@ -27,6 +28,7 @@ from skillkit.core.run.survivors import (
     enlisted,
     has_other_runs,
     kill_group,
+    pid_order,
     release,
 )
 from skillkit.core.runs import ProcessExit
@@ -241,9 +243,9 @@ class _Run:
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
         start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, memories)
-        pid, began = enlisted(partial(spawned, start))
+        pid, began, order = enlisted(partial(spawned, start))
         held.close(stdin, stdout_end, stderr_end, liveness_end, *memories)
-        return Tree(pid, marker.encode(), (liveness, stdout, stderr), began)
+        return Tree(pid, marker.encode(), (liveness, stdout, stderr), began, order)
 
     def _watch(self) -> None:
         for fd in self._captures:
@@ -263,13 +265,19 @@ class _Run:
         """Feed, read and wait until the process ends or has to."""
         if wakeup_fd is not None:
             self._poller.register(wakeup_fd, select.POLLIN)
+        look = pid_order.look_seconds() or math.inf
+        longest = look if cancel is None else min(look, CANCEL_LOOK_SECONDS)
+        next_look = self.tree.started + look
         while not self._has_exited:
-            wait = deadline - time.monotonic()
-            if wait <= 0:
+            now = time.monotonic()
+            if now >= deadline:
                 return _Ending.TIMED_OUT
             if self._was_woken or (cancel is not None and cancel.is_set()):
                 return _Ending.CANCELLED
-            self._turn(wait if cancel is None else min(wait, CANCEL_LOOK_SECONDS))
+            if now >= next_look:
+                next_look = now + look
+                pid_order.losses()  # so that they are known: else every pid there is has to be looked at in the end
+            self._turn(min(deadline - now, longest))
         return _Ending.EXITED
 
     def settle(self, ending: _Ending) -> Survivors:
@@ -302,7 +310,7 @@ class _Run:
     def _open_tree(self) -> Tree:
         """The tree with those pipes that have not ended yet: the others are closed."""
         tree = self.tree
-        return Tree(tree.pid, tree.marker, (tree.pipes[0], *self._captures), tree.started)
+        return tree._replace(pipes=(tree.pipes[0], *self._captures))
 
     def _pump(self, seconds: float, *, until_exit: bool = False) -> None:
         """Read on for at most `seconds`, until all output has ended or the process has."""

@@ -21,8 +21,8 @@ from skillkit.core.run.kernel import (
     last_pid,
     parent_of,
     proc_shows_our_pids,
-    seconds_to_start_over,
 )
+from skillkit.core.run.pid_order import PidOrder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "enlisted",
     "has_other_runs",
     "kill_group",
+    "pid_order",
     "release",
 ]
 
@@ -65,6 +66,7 @@ class Tree(NamedTuple):
     marker: bytes  # stands in the environment of every descendant that did not clear it
     pipes: tuple[int, ...]  # our read ends; when all have hung up, no descendant holds a write end
     started: float  # time.monotonic() before the main process was made
+    order: int  # of pids, as it was then
 
 
 class Survivors(NamedTuple):
@@ -94,8 +96,8 @@ class _Census:
     def has_other_runs(self) -> bool:
         return bool(self._mains)
 
-    def enlisted(self, start: Callable[[], int]) -> tuple[int, float]:
-        """A new main process and the time before it was made; it is a stranger to every other run.
+    def enlisted(self, start: Callable[[], int]) -> tuple[int, float, int]:
+        """A new main process, a stranger to every other run, and the time and the order of pids before it was made.
 
         A few are made at a time: otherwise, of hundreds of threads, most wait for their turn to enlist while the
         others wonder whose their processes are.
@@ -103,11 +105,11 @@ class _Census:
         turns = self._turns
         turns.get()
         try:
-            began = time.monotonic()
+            began, order = time.monotonic(), pid_order.losses()
             pid = start()
             with self._lock:
                 self._mains.add(pid)
-            return pid, began
+            return pid, began, order
         finally:
             turns.put(None)
 
@@ -140,6 +142,7 @@ class _Census:
             )
 
 
+pid_order = PidOrder()
 _census = _Census()
 enlisted = _census.enlisted
 release = _census.release
@@ -147,13 +150,15 @@ has_other_runs = _census.has_other_runs
 if hasattr(os, "register_at_fork"):
     # A fork copies the lock in whatever state it is, and children that are not the copy's own.
     os.register_at_fork(after_in_child=_census.forget)
+    os.register_at_fork(after_in_child=pid_order.forget)
 
 
 def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
     """Kill every descendant that the marks of `tree` reach, and see it die; a killed group is not counted."""
-    if last_pid() == tree.pid and not may_have_started_over(tree) and has_hung_up(*tree.pipes):
+    newest, since = last_pid(), 0 if may_have_started_over(tree) else tree.pid
+    if 0 < newest == since and has_hung_up(*tree.pipes):
         return NOBODY
-    hunt = _Hunt(tree, uncounted_group=tree.pid if group_was_killed else -1)
+    hunt = _Hunt(tree, since, newest, uncounted_group=tree.pid if group_was_killed else -1)
     if not (hunt.suspects or hunt.is_late) and has_hung_up(*tree.pipes):
         return NOBODY
     if not proc_shows_our_pids():
@@ -168,7 +173,7 @@ def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
 
 def may_have_started_over(tree: Tree) -> bool:
     """Whether the kernel may have used up its pids since, so that the newest need not have the highest."""
-    return time.monotonic() - tree.started >= seconds_to_start_over()
+    return pid_order.losses() != tree.order
 
 
 def kill_group(tree: Tree) -> None:
@@ -205,7 +210,7 @@ class _Hunt:
     killed, or found gone, the process is visible or will never be.
     """
 
-    def __init__(self, tree: Tree, *, uncounted_group: int) -> None:
+    def __init__(self, tree: Tree, since: int, newest: int, *, uncounted_group: int) -> None:
         self.killed = 0
         self._struck: set[int] = set()
         self._tree = tree
@@ -214,8 +219,8 @@ class _Hunt:
         self._hard_limit = time.monotonic() + HARD_LIMIT_SECONDS
         self._give_up = time.monotonic() + GIVE_UP_SECONDS
         self._dying: list[int] = []
-        self._tip = 0 if may_have_started_over(tree) else tree.pid
-        self.suspects = self._newcomers()
+        self._tip = since
+        self.suspects = self._newcomers(newest)
 
     def finish(self) -> bool:
         """Whether nobody is left, as far as pids, marker and pipes can tell."""
@@ -226,7 +231,7 @@ class _Hunt:
             struck = len(self._struck)
             if looks > 0:  # first give way to children of other runs: until they exec, they hold copies
                 self._strike_holders()
-            self.suspects = self._newcomers()
+            self.suspects = self._newcomers(last_pid())
             self._follow()
             looks, now = looks + 1, time.monotonic()
             if len(self._struck) > struck:
@@ -240,11 +245,11 @@ class _Hunt:
         for pidfd in self._dying:
             os.close(pidfd)
 
-    def _newcomers(self) -> list[int]:
+    def _newcomers(self, newest: int) -> list[int]:
         """Pids made since the last call, as far as they may be ours; all there are when they started over."""
-        since, self._tip = self._tip, last_pid()
+        since, self._tip = self._tip, newest
         self._has_doubts = False
-        if self._tip == since:
+        if 0 < since == self._tip:
             return []
         if 0 < since < self._tip <= since + PROBE_LIMIT:
             return _census.suspects(self._tree, range(since + 1, self._tip + 1))
@@ -280,7 +285,7 @@ class _Hunt:
                 quiet.add(began)
             else:
                 break
-            self.suspects = unsure + self._newcomers()
+            self.suspects = unsure + self._newcomers(last_pid())
             if self.suspects and time.monotonic() > self._give_up:
                 self.is_late = True
                 break
