@@ -84,13 +84,17 @@ def test_a_run_that_outlasts_a_round_of_pids_looks_at_no_stranger(
         listed.append(kernel.all_pids())
         return listed[-1]
 
-    monkeypatch.setattr(pid_order, "seconds_to_start_over", lambda: 0.2)
+    monkeypatch.setattr(pid_order, "seconds_to_start_over", lambda: 0.4)
     monkeypatch.setattr(survivors, "all_pids", all_pids)
     if not is_watched:
         monkeypatch.setattr(PidOrder, "look_seconds", staticmethod(lambda: 0.0))
-    ended = run_process(ProcessRequest(("/bin/sleep", "0.6"), "/", {}, b"", 10.0))
-    assert (ended.status, ended.leftovers_killed, ended.kill) == (0, 0, "best-effort")
-    assert bool(listed) is not is_watched
+    counts = []
+    for _ in range(3):  # the pids may really start over, or a busy machine miss a look
+        ended = run_process(ProcessRequest(("/bin/sleep", "0.6"), "/", {}, b"", 10.0))
+        assert (ended.status, ended.leftovers_killed, ended.kill) == (0, 0, "best-effort")
+        counts.append(len(listed))
+        listed.clear()
+    assert (min(counts) == 0) is is_watched
 
 
 def test_a_machine_that_does_not_tell_its_newest_pid_is_searched_as_a_whole(
