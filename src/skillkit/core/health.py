@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillkit.core.paths import is_inside
 from skillkit.core.policy import INTERPRETERS
 from skillkit.core.resolve import found_program, search_path
 from skillkit.core.run import Walls, machine_tiers
@@ -104,5 +105,5 @@ def file_system_of(folder: Path) -> str:
         return ""
     real = os.path.realpath(folder)
     mounts = [line.split()[1:3] for line in lines]
-    holding = [(point, kind) for point, kind in mounts if real == point or real.startswith(point.rstrip("/") + "/")]
+    holding = [(point, kind) for point, kind in mounts if is_inside(real, point)]
     return max(holding, key=lambda each: len(each[0]), default=("", ""))[1]

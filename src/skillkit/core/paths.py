@@ -14,7 +14,7 @@ SECURITY_LOGGER = "skillkit.security"
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Both are real paths; the folder itself counts as inside."""
+    """Both are absolute and normal; the folder itself counts as inside."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

@@ -13,6 +13,7 @@ from skillkit.core.questions import OptionRequest
 
 __all__ = [
     "PROGRAM_OWNER",
+    "READ_FROM_CODE",
     "TIMEOUT_EXIT_CODE",
     "Artifact",
     "Decision",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 TIMEOUT_EXIT_CODE = 124
+READ_FROM_CODE = "128+N read as signal N for crashes"
 PROGRAM_OWNER = "(program)"
 """What stands in the place of the skill's name where a program of the machine runs."""
 

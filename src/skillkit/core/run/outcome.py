@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 
 from skillkit.core.runs import (
+    READ_FROM_CODE,
     TIMEOUT_EXIT_CODE,
     Artifact,
     Isolation,
@@ -17,11 +18,10 @@ from skillkit.core.runs import (
     ScriptExecutionResult,
 )
 
-__all__ = ["READ_FROM_CODE", "TRUNCATION_MARK", "outcome"]
+__all__ = ["TRUNCATION_MARK", "outcome"]
 
 TRUNCATION_MARK = "[... output truncated ...]"
 SIGNAL_BASE = 128
-READ_FROM_CODE = "128+N read as signal N for crashes"
 # ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, XCPU, XFSZ, SYS.
 CRASH_SIGNALS = frozenset((4, 5, 6, 7, 8, 9, 11, 24, 25, 31))
 

@@ -12,7 +12,7 @@ from confined_runs import bubblewrap_refusal, probe
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.run.sandbox.base import Confined, Sandbox
-from skillkit.core.run.sandbox.choose import Attempt, Choice, strongest, trusted_program
+from skillkit.core.run.sandbox.choose import Attempt, Choice, this_machines, trusted_program
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
 
 STRONG, WEAK = UnconfinedSandbox(tier="strong"), UnconfinedSandbox(tier="weak")
@@ -101,7 +101,7 @@ def test_where_nothing_works_nothing_is_chosen_and_the_reasons_are_known() -> No
 
 @pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
 def test_here_bubblewrap_is_chosen_by_a_real_run() -> None:
-    sandbox = strongest(probe)
+    sandbox = this_machines.strongest(probe)
     assert sandbox is not None
     assert sandbox.tier == "bubblewrap"
 

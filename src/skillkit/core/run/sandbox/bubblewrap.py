@@ -10,7 +10,7 @@ from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import Confined, Walls, descriptor
 from skillkit.core.run.sandbox.machine import Machine, has_socket_in
 from skillkit.core.run.sandbox.mounts import Mount, mounts_for, refusal_to_guard
-from skillkit.core.runs import Isolation
+from skillkit.core.runs import READ_FROM_CODE, Isolation
 
 __all__ = ["BubblewrapSandbox"]
 
@@ -130,7 +130,7 @@ class BubblewrapSandbox:
             + ("; unix sockets inside the walls" if unix_sockets else ""),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",
-            status="128+N read as signal N for crashes",
+            status=READ_FROM_CODE,
             limits=(
                 f"{limits.data_megabytes} MB data a process",
                 f"{limits.file_megabytes} MB a file",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
 
-__all__ = ["Attempt", "Choice", "strongest", "trusted_program"]
+__all__ = ["Attempt", "Choice", "this_machines", "trusted_program"]
 
 Run = Callable[[Confined], tuple[int, str]]
 """Runs a command to its end: its status and what it wrote to stderr. OSError when it cannot start."""
@@ -165,8 +165,4 @@ MAKERS: dict[str, dict[str, Callable[[], Sandbox]]] = {
     "win32": {"job": _windows},
 }
 this_machines = Choice(MAKERS.get(sys.platform, {}))
-
-
-def strongest(run: Run) -> Sandbox | None:
-    """The strongest walls of this machine; probed once a process."""
-    return this_machines.strongest(run)
+"""Tried once a process."""

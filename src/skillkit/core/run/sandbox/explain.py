@@ -7,15 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox.base import Walls
-from skillkit.core.run.sandbox.mounts import is_inside
 
 __all__ = ["explanation"]
 
 TAIL = 8_000  # characters: the cause stands at the end
 LINES = 60
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/gnu", "/etc/alternatives")
-PRIVATE = ("/tmp", "/dev", "/proc")  # noqa: S108 - inside the walls these are the run's own
 QUOTED = r"""['"\u2018`](?P<{0}>/[^'"\u2019`]+)['"\u2019`]"""
 PATH = re.compile(
     "|".join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from skillkit.core.run.sandbox.mounts import is_inside
+from skillkit.core.paths import is_inside
 
 __all__ = ["interpreter_paths"]
 

@@ -11,6 +11,7 @@ from functools import cache
 from math import ceil
 
 from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Walls, descriptor
 from skillkit.core.runs import Isolation
@@ -165,8 +166,8 @@ class LandlockSandbox:
         for path in _shared(walls):
             is_optional = path != walls.workspace
             yield from _reading(path, walls, is_optional=is_optional)
-            if not any(_is_inside(path, each) for each in _read_only(walls)):
-                spared = tuple(each for each in _read_only(walls) if _is_inside(each, path))
+            if not any(is_inside(path, each) for each in _read_only(walls)):
+                spared = tuple(each for each in _read_only(walls) if is_inside(each, path))
                 yield _grant(path, self._write, spared=spared, is_optional=is_optional)
 
     def _isolation(self, walls: Walls) -> Isolation:
@@ -179,7 +180,7 @@ class LandlockSandbox:
             "core 0",
         ]
         degraded = [*VISIBLE, *(lack for needed, lack in BEFORE_ABI.items() if self.version < needed)]
-        if walls.filesystem or any(_is_inside(each, path) for each in _read_only(walls) for path in _shared(walls)):
+        if walls.filesystem or any(is_inside(each, path) for each in _read_only(walls) for path in _shared(walls)):
             degraded.append(ENTRY_BY_ENTRY)
         if self.is_root:
             degraded.append(ROOT_PROCESSES)
@@ -203,7 +204,7 @@ def _grant(path: str, rights: int, *, spared: tuple[str, ...] = (), is_optional:
 
 def _reading(path: str, walls: Walls, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Iterator[Grant]:
     """Around what is hidden below, entry by entry; the folders can be listed all the same."""
-    hidden = tuple(each for each in walls.hidden if _is_inside(each, path))
+    hidden = tuple(each for each in walls.hidden if is_inside(each, path))
     if hidden:
         yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional)
     yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional)
@@ -222,9 +223,5 @@ def _read_only(walls: Walls) -> tuple[str, ...]:
 def _reachable(path: str, walls: Walls) -> str:
     """The search path without folders out of reach: a shell gives up at a program that it sees and may not start."""
     within = (*SYSTEM, *walls.interpreter, *walls.readable, walls.snapshot or walls.skill, *_shared(walls))
-    kept = [entry for entry in path.split(os.pathsep) if any(_is_inside(entry, each) for each in within)]
+    kept = [entry for entry in path.split(os.pathsep) if any(is_inside(entry, each) for each in within)]
     return os.pathsep.join(kept) or os.defpath
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from skillkit.core.run.sandbox.mounts import is_inside
+from skillkit.core.paths import is_inside
 
 __all__ = ["Machine", "has_socket_in", "this_machine"]
 

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox.base import Walls
 
-__all__ = ["Mount", "Mounts", "is_inside", "mounts_for", "refusal_to_guard"]
+__all__ = ["Mount", "Mounts", "mounts_for", "refusal_to_guard"]
 
 OWN = ("/proc", "/dev", "/sys")  # inside the walls these are never the host's, whatever is granted
 SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - but files may be kept here
@@ -30,11 +31,6 @@ class Mounts:
     mounts: tuple[Mount, ...]
     unguarded: tuple[str, ...]
     """What is wrong with those protected paths that a mount cannot guard, a sentence for each."""
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Whether `path` is `folder` or below it; both absolute and normal."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def refusal_to_guard(path: str) -> str:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox.base import Confined, Walls
-from skillkit.core.run.sandbox.mounts import is_inside
 from skillkit.core.runs import Isolation
 
 __all__ = ["SeatbeltSandbox"]
