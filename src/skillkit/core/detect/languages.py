@@ -9,7 +9,6 @@ __all__ = [
     "DATA_EXTENSIONS",
     "INTERPRETER_MAP",
     "LANGUAGE_INTERPRETERS",
-    "interpreters_for",
     "language_of",
     "languages_by_extension",
     "shebang_program",
@@ -115,9 +114,3 @@ def language_of(suffix: str, first_line: str) -> str | None:
     if not by_shebang or suffix in DATA_EXTENSIONS:
         return None
     return by_shebang[0]
-
-
-def interpreters_for(suffix: str, first_line: str) -> tuple[str, ...]:
-    """The programs that run such a script, in order of preference; empty when it is none."""
-    language = language_of(suffix, first_line)
-    return LANGUAGE_INTERPRETERS[language] if language else ()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from skillkit.core.find.cache import ReadingCache, file_key
-from skillkit.core.find.reading import NOTHING, Reading, read_skill_file
+from skillkit.core.find.reading import Reading, read_skill_file
 from skillkit.core.find.roots import Root
 from skillkit.core.find.walk import FoundFile, Walk
 from skillkit.core.models import SkillMetadata
@@ -67,8 +67,7 @@ def discover(
             if real_folder in seen:
                 continue
             seen.add(real_folder)
-            if reading.notes != NOTHING:
-                found.diagnostics.extend(reading.diagnostics(path))
+            found.diagnostics.extend(reading.diagnostics(path))
             if reading.name:
                 found.skills.append(FoundSkill(path, reading, root))
         found.diagnostics.extend(walk.problems)

@@ -21,7 +21,6 @@ SKIPPED_FOLDERS = frozenset(("node_modules", "__pycache__", "venv", "site-packag
 # Hidden folders are left alone, except those where agents keep skills.
 CLIENT_FOLDERS = frozenset((".agents", ".claude", ".codex", ".gemini", ".github", ".opencode"))
 # What a skill keeps for itself; other folders of a skill may hold further skills.
-NOT_ENTERED = frozenset[str]()
 OWN_FOLDERS = frozenset(("scripts", "references", "assets"))
 
 FoundFile = tuple[str, str, os.stat_result]
@@ -92,7 +91,7 @@ class Walk:
             message = f"The folder cannot be read ({error.strerror}):"
             self.problem("unreadable-folder", message, folder, READABLE)
         file_name = SKILL_FILE if SKILL_FILE in files else min(files, default="")
-        own = OWN_FOLDERS if files else NOT_ENTERED
+        own = OWN_FOLDERS if files else ()
         if children:
             children = sorted([name for name in children if name not in own and is_entered(name)])
         if linked:

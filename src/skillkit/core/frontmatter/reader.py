@@ -45,16 +45,15 @@ def read_frontmatter(raw: bytes) -> Frontmatter:
 
 def decoded(raw: bytes) -> tuple[str, list[Note]]:
     """Text with plain line ends, whatever byte-order mark, line ending or stray byte the file has."""
-    notes = []
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = raw.decode("utf-16", errors="replace")
-        notes.append(Note("encoding", "The file is UTF-16.", 1, "Save it as UTF-8."))
-    else:
-        text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        if "\ufffd" in text and b"\xef\xbf\xbd" not in raw:
-            line = text.count("\n", 0, text.index("\ufffd")) + 1
-            notes.append(Note("encoding", "The file has bytes that are not UTF-8.", line, "Save it as UTF-8."))
-    return text.replace("\r\n", "\n").replace("\r", "\n"), notes
+    is_utf16 = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    written = raw.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
+    text = written.replace("\r\n", "\n").replace("\r", "\n")
+    if is_utf16:
+        return text, [Note("encoding", "The file is UTF-16.", 1, "Save it as UTF-8.")]
+    if "\ufffd" not in text or b"\xef\xbf\xbd" in raw:
+        return text, []
+    line = text.count("\n", 0, text.index("\ufffd")) + 1
+    return text, [Note("encoding", "The file has bytes that are not UTF-8.", line, "Save it as UTF-8.")]
 
 
 def is_closed(head: bytes) -> bool:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["as_written", "child_block", "entries", "quoted"]
 
-# Possessive, so that a long run of spaces is looked at once.
 ENTRY = re.compile(r"^([A-Za-z_][\w.\-]*(?: +[\w.\-]+)*)[ \t]*:(?=\s|$)")
 CONFLICT_MARKER = re.compile(r"^(<{7}|={7}|>{7})( |$)")
 BLOCK_INDICATOR = re.compile(r"^[|>][+-]?\d?\n")
