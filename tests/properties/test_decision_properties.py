@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillkit import TRUSTED, Limits, ScriptPolicy
-from skillkit.core.decide import Ruling, Verdict, decide, decided, rules
+from skillkit.core.decide import rules
+from skillkit.core.decide.rules import Ruling, Verdict, decide, decided
 from skillkit.core.runs import Decision, ScriptCommand
 
 PROPERTY = settings(derandomize=True, deadline=None)

@@ -16,7 +16,8 @@ from skillkit import (
     ScriptRefusedError,
     ToolRestrictionError,
 )
-from skillkit.core.decide import Ruling, Verdict, after_change, decide, decided, rules
+from skillkit.core.decide import rules
+from skillkit.core.decide.rules import Ruling, Verdict, after_change, decide, decided
 from skillkit.core.runs import Decision
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillkit.core.record import redacted_arguments, redacted_text
+from skillkit.core.record.redaction import redacted_arguments, redacted_text
 
 SECRET_NAMES = [
     "password",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from skillkit.core.config.files import (
-    CONFIG_VARIABLE,
     Place,
     current_folder,
     project_file,
@@ -13,7 +12,6 @@ from skillkit.core.config.files import (
 from skillkit.core.config.settings import Origin, Settings, load_settings
 
 __all__ = [
-    "CONFIG_VARIABLE",
     "Origin",
     "Place",
     "Settings",

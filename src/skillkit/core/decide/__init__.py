@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from skillkit.core.decide.approval import approval_request, joint_request
-from skillkit.core.decide.rules import Ruling, Verdict, after_change, decide, decided
+from skillkit.core.decide.rules import after_change, decide, decided
 from skillkit.core.decide.trust import StandingApprovals
 
 __all__ = [
-    "Ruling",
     "StandingApprovals",
-    "Verdict",
     "after_change",
     "approval_request",
     "decide",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from skillkit.core.frontmatter.reader import Frontmatter, decoded, is_closed, read_frontmatter
-from skillkit.core.frontmatter.texts import Note, Value, split_tools, text_of
+from skillkit.core.frontmatter.texts import Value, split_tools, text_of
 
 __all__ = [
     "Frontmatter",
-    "Note",
     "Value",
     "decoded",
     "is_closed",
