@@ -77,14 +77,13 @@ class Flow:
         self,
         policy: ScriptPolicy,
         state_dir: Path,
-        skill_roots: Sequence[Path] = (),
         *,
         approver: Approver | None = None,
         protected: Sequence[Path] = (),
     ) -> None:
+        """`protected` are paths that no script may change, wherever they lie."""
         self.policy = policy
         self.state_dir = state_dir
-        self.skill_roots = tuple(skill_roots)
         self.approver = approver
         self.protected = tuple(protected)
         self.store = StateStore(state_dir)
@@ -144,7 +143,7 @@ class Flow:
             tier=sandbox_for(self.policy).tier,
             skill=str(commands[0].base_directory),
             workspace=commands[0].workspace,
-            granted=granted if self.policy.grant_argument_paths else (),
+            granted=granted,
             timeout=commands[0].timeout,
             is_root=os.name == "posix" and os.geteuid() == 0,
         )
@@ -226,7 +225,7 @@ class Flow:
             work=work,
             snapshot=snapshot,
             state_folder=self.state_dir,
-            skill_roots=(*self.skill_roots, *self.protected),
+            protected=self.protected,
         )
 
     def execute(

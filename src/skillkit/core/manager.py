@@ -224,9 +224,8 @@ class SkillManager:
                 flow = self._flows[id(policy)] = Flow(
                     policy,
                     self.state_dir,
-                    [root.path for root in self._roots],
                     approver=self.approver,
-                    protected=self._protected,
+                    protected=(*(root.path for root in self._roots), *self._protected),
                 )
             return flow
 

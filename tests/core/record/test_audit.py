@@ -347,7 +347,7 @@ def test_two_stores_of_one_world_in_one_process_keep_one_chain(log: AuditLog, st
     other = StateStore(store.folder)
     for _ in range(5):
         log.append("started", RUN)
-        AuditLog(other, durable=True).append("finished", RUN)
+        AuditLog(other).append("finished", RUN)
     other.close()
     assert log.verify().count == 10
 

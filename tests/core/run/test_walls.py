@@ -97,7 +97,7 @@ def test_the_workspace_keeps_its_tools_and_skills_from_a_script(tmp_path: Path) 
         folder.mkdir()
     command = a_command(tmp_path, workspace=workspace)
     around = walls_around(
-        command, REQUIRED, work=work, snapshot=None, state_folder=state, skill_roots=[workspace / "skills"]
+        command, REQUIRED, work=work, snapshot=None, state_folder=state, protected=[workspace / "skills"]
     )
     names = (".git", ".claude", ".agents", ".vscode", "skillkit.toml", "skills")
     assert around.protected == (*(str(workspace / name) for name in names), str(state))
@@ -109,6 +109,6 @@ def test_a_policys_paths_are_resolved_and_missing_ones_left_out(tmp_path: Path) 
     (tmp_path / "link").symlink_to("data")
     policy = replace(REQUIRED, readable_paths=(tmp_path / "link", tmp_path / "gone"), allow_network=True)
     around = walls_around(
-        a_command(tmp_path), policy, work=tmp_path, snapshot=None, state_folder=tmp_path / "s", skill_roots=[]
+        a_command(tmp_path), policy, work=tmp_path, snapshot=None, state_folder=tmp_path / "s", protected=[]
     )
     assert (around.readable, around.network) == ((os.path.realpath(tmp_path / "data"),), True)

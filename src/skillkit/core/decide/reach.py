@@ -20,12 +20,11 @@ def wall_sentences(
     skill: str,
     workspace: Path | None,
     granted: Sequence[str],
-    timeout: float | None = None,
+    timeout: float,
     is_root: bool,
 ) -> tuple[str, ...]:
-    """For the walls called `tier`; `timeout` is the call's own, where it has one."""
-    seconds = policy.timeout_seconds if timeout is None else timeout
-    ending = f"After {seconds:g} seconds it is stopped, with everything it started."
+    """For the walls called `tier`; `granted` are paths that the arguments name."""
+    ending = f"After {timeout:g} seconds it is stopped, with everything it started."
     environment = tuple(_environment(policy))
     if tier == "none":
         return (NO_WALLS, *environment, ending)

@@ -45,9 +45,8 @@ _COLUMNS = "select seq, timestamp, kind, fields, previous, hash from audit"
 class AuditLog:
     """The log of one world; every process that shares the world's folder appends to the same chain."""
 
-    def __init__(self, store: StateStore, *, durable: bool = False) -> None:
+    def __init__(self, store: StateStore) -> None:
         self._store = store
-        self._durable = durable
         self._last: tuple[sqlite3.Connection, int, str] | None = None
 
     def append(self, kind: str, fields: Mapping[str, JSON]) -> Record:
@@ -57,7 +56,7 @@ class AuditLog:
         content = exact_fields(fields)
         text = canonical_json(content)
         try:
-            with self._store.connection(durable=self._durable) as connection:
+            with self._store.connection() as connection:
                 row = self._continued(connection, kind, text) or self._appended(connection, kind, text)
                 self._last = (connection, row[0], row[-1])
         except StateUnavailableError as error:

@@ -35,7 +35,9 @@ def script_named(
             raise unclear(requested, skill_name, [script.path.as_posix() for script in fits])
     inside = name_inside(requested, base_directory)
     found = paths.get(inside) or undetected(inside, skill_name, base_directory)
-    return found or missing(requested, skill_name, sorted(paths))
+    if found is None:
+        raise missing(requested, skill_name, sorted(paths))
+    return found
 
 
 def plain_name(requested: str) -> str:
@@ -74,9 +76,9 @@ def unclear(requested: str, skill_name: str, fits: list[str]) -> ScriptNotFoundE
     )
 
 
-def missing(requested: str, skill_name: str, available: list[str]) -> ScriptMetadata:
+def missing(requested: str, skill_name: str, available: list[str]) -> ScriptNotFoundError:
     there = f"There are: {', '.join(available)}." if available else "It has no scripts."
-    raise ScriptNotFoundError(
+    return ScriptNotFoundError(
         f"{skill_name!r} has no script {requested!r}. {there}",
         skill_name=skill_name,
         script_name=requested,

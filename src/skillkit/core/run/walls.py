@@ -82,7 +82,7 @@ def refuse_unkept(policy: ScriptPolicy) -> None:
 
 def unavailable(missing: Iterable[str]) -> SandboxUnavailableError:
     names = tuple(missing)
-    reasons = "; ".join(f"{each.tier}: {each.reason}" for each in this_machines.attempts(probed) if each.reason)
+    reasons = "; ".join(f"{each.tier}: {each.reason}" for each in machine_tiers() if each.reason)
     return SandboxUnavailableError(
         f"Policy limits what a script may reach ({', '.join(names)}), and nothing here can enforce it"
         f"{f' ({reasons})' if reasons else ''}. {INSTALL}",
@@ -145,13 +145,13 @@ def walls_around(
     work: Path,
     snapshot: Path | None,
     state_folder: Path,
-    skill_roots: Iterable[Path],
+    protected: Iterable[Path],
 ) -> Walls:
     """Absolute, resolved paths. Protected: what would let a script change skills, settings or the user's tools."""
     granted = granted_paths(command, state_folder) if policy.grant_argument_paths else ()
     workspace = os.path.realpath(command.workspace) if command.workspace else None
     kept = [os.path.join(workspace, name) for name in PROTECTED_NAMES] if workspace else []
-    protected = (*kept, *map(os.path.realpath, skill_roots), os.path.realpath(state_folder))
+    everything_protected = (*kept, *map(os.path.realpath, protected), os.path.realpath(state_folder))
     readable = tuple(dict.fromkeys((*existing(policy.readable_paths), *granted)))
     writable = existing(policy.writable_paths)
     interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
@@ -162,7 +162,7 @@ def walls_around(
         work=os.path.realpath(work),
         interpreter=interpreter,
         workspace=workspace,
-        protected=tuple(dict.fromkeys(protected)),
+        protected=tuple(dict.fromkeys(everything_protected)),
         hidden=hidden_places(state_folder, named),
         readable=readable,
         writable=writable,
