@@ -58,7 +58,6 @@ class SkillFunctions:
         """`skills` are those that the agent has; all of the manager's if None."""
         self.manager = manager
         self._only = None if skills is None else tuple(manager.get_skill(name) for name in skills)
-        self._names = skills
         self.approver = approver or manager.approver
         self.session_id = session_id or manager.session_id
         self.run_scripts = run_scripts
@@ -73,16 +72,8 @@ class SkillFunctions:
         on_output: OnOutput | None = None,
     ) -> ScriptToolResult:
         """As the tool of this name; `run_scripts=False` loads only."""
-        chosen = self.run_scripts if run_scripts is None else run_scripts
-        functions = SkillFunctions(
-            self.manager,
-            approver=self.approver,
-            session_id=self.session_id,
-            run_scripts=chosen,
-            skills=self._names,
-        )
-        arguments = {"skill_name": skill_name}
-        return functions.call("load_skill", arguments, tool_use_id, cancel=cancel, on_output=on_output)
+        run = {"run_scripts": run_scripts, "cancel": cancel, "on_output": on_output}
+        return self._answered("load_skill", {"skill_name": skill_name}, tool_use_id, **run)
 
     @property
     def flow(self) -> Flow:
@@ -212,6 +203,7 @@ class SkillFunctions:
         tool_use_id: str | None,
         *,
         skill_name: str,
+        run_scripts: bool | None = None,
         **run: Any,  # noqa: ANN401 - the flow's
     ) -> ScriptToolResult:
         """Always the envelope; one that says why where there is no such skill."""
@@ -223,12 +215,13 @@ class SkillFunctions:
             ]
             return execute_together(self.flow, skill, calls, approver=self.approver, **run)
 
+        may_run = self.run_scripts if run_scripts is None else run_scripts
         try:
             skill = self._skill(skill_name)
             context = loaded_skill(
                 skill,
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
-                outcomes if self.run_scripts else None,
+                outcomes if may_run else None,
                 starts_elsewhere=self.flow.policy.working_directory == "workspace",
             )
         except SkillKitError as error:

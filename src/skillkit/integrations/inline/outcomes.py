@@ -17,6 +17,7 @@ from skillkit.core.exceptions import (
 from skillkit.core.runs import ScriptExecutionResult
 from skillkit.integrations.inline.syntax import Command
 from skillkit.present.terminal import cut, visible
+from skillkit.present.tool_result import run_status
 
 __all__ = ["CommandOutcome", "Status", "outcome_of_error", "outcome_of_result"]
 
@@ -75,12 +76,7 @@ class CommandOutcome:
 
 
 def outcome_of_result(command: Command, result: ScriptExecutionResult) -> CommandOutcome:
-    status: Status = "ok" if result.success else "failed"
-    if result.timed_out:
-        status = "timeout"
-    elif result.cancelled:
-        status = "cancelled"
-    return CommandOutcome(command, status, result.hint, result)
+    return CommandOutcome(command, "cancelled" if result.cancelled else run_status(result), result.hint, result)
 
 
 def outcome_of_error(command: Command, error: SkillKitError) -> CommandOutcome:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from skillkit.core.manager import SkillManager
@@ -66,7 +67,7 @@ class InlineProcessor:
         """A whole answer, without blocking the loop; cancelling kills the command that runs."""
         async for chunk in chunks:
             for event in self._parser.feed(chunk):
-                yield event if isinstance(event, Text) else await awaited_run(self._waking(event))
+                yield event if isinstance(event, Text) else await awaited_run(partial(self._run, event))
         for shown in self.finish():
             yield shown
 
@@ -75,13 +76,9 @@ class InlineProcessor:
         self.foreign.add(text)
         return defused(text)
 
-    def _run(self, command: Command) -> CommandOutcome:
-        return self._runner.run(command, refused=self._refusal(command), longest=self.longest_seconds)
-
-    def _waking(self, command: Command) -> Callable[[int], CommandOutcome]:
-        return lambda wakeup_fd: self._runner.run(
-            command, refused=self._refusal(command), longest=self.longest_seconds, wakeup_fd=wakeup_fd
-        )
+    def _run(self, command: Command, wakeup_fd: int | None = None) -> CommandOutcome:
+        refused = self._refusal(command)
+        return self._runner.run(command, refused=refused, longest=self.longest_seconds, wakeup_fd=wakeup_fd)
 
     def _refusal(self, command: Command) -> str:
         self._commands += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,7 +48,6 @@ class CommandRunner:
         *,
         refused: str = "",
         longest: float | None = None,
-        cancel: threading.Event | None = None,
         wakeup_fd: int | None = None,
     ) -> CommandOutcome:
         """Never raises for what a command is or does; `refused` is a reason why this one must not run."""
@@ -64,7 +62,7 @@ class CommandRunner:
                 skill = None if skill_name == PROGRAM_OWNER else self._loaded(skill_name)
             except SkillKitError as error:
                 flow.record_unresolved(error, skill_name, call)
-            return outcome_of_result(command, flow.execute(skill, call, cancel=cancel, wakeup_fd=wakeup_fd))
+            return outcome_of_result(command, flow.execute(skill, call, wakeup_fd=wakeup_fd))
         except SkillKitError as error:
             return outcome_of_error(command, error)
 
