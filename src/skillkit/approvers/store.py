@@ -6,10 +6,12 @@ from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
 from skillkit.core.questions import SINGLE_USE, Cancel, OptionAnswer, OptionRequest
 
-__all__ = ["StoreApprover"]
+__all__ = ["StoreApprover", "single_use_of"]
 
-FOR_ONE_RUN = ("yes_once",)
-"""Where the request does not say."""
+
+def single_use_of(request: OptionRequest) -> tuple[str, ...]:
+    """Which answers are for one asker alone; where the request does not say, a yes for one run."""
+    return tuple(request.context.get(SINGLE_USE, ("yes_once",)))
 
 
 class StoreApprover:
@@ -23,7 +25,7 @@ class StoreApprover:
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         try:
-            single_use = request.context.get(SINGLE_USE, FOR_ONE_RUN)
+            single_use = single_use_of(request)
             return self.world.ask_request(request, expires_in=self.expires_in, single_use=single_use, cancel=cancel)
         except StateUnavailableError as error:
             reason = "the question cannot be stored"

@@ -17,13 +17,8 @@ from skillkit.core.state import state_folder
 from skillkit.present.request import NARROWEST, SOURCE_ROWS, decision_text, diff_text, prompt_text, source_text
 from skillkit.present.terminal import cut
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["TerminalApprover"]
 
-CHANNEL = "terminal"
 ALL_DIGITS = "123456789"
 # Somebody who was typing something else when the question appeared did not mean to answer it.
 SETTLE_SECONDS = 0.3
@@ -35,7 +30,7 @@ OVER_LINE = "\r\x1b[K"
 class TerminalApprover:
     """Asks on the terminal that this process belongs to; stdin, stdout and stderr are never read or written."""
 
-    channel = CHANNEL
+    channel = "terminal"
 
     def __init__(self, *, state_dir: str | Path | None = None) -> None:
         self._state_dir = state_dir
@@ -51,7 +46,7 @@ class TerminalApprover:
             Screen(descriptor, require_wanted) as screen,
         ):
             option = Question(screen, request).answer()
-        return OptionAnswer(option.id, CHANNEL, time.time(), request.id)
+        return OptionAnswer(option.id, self.channel, time.time(), request.id)
 
 
 class Question:

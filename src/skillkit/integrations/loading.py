@@ -8,14 +8,13 @@ from skillkit.core.find.references import ScriptReference, references_in
 from skillkit.core.models import Skill
 from skillkit.core.runs import ScriptExecutionResult
 from skillkit.core.together import Outcome
-from skillkit.integrations.skill_files import bundled_files
+from skillkit.integrations.skill_files import LISTED_FILES, bundled_files
 from skillkit.present.skill_context import ScriptOutput, SkillContext
 from skillkit.present.tool_result import refusal_status, run_status, run_text
 
 __all__ = ["loaded_skill"]
 
 RUN_COMMANDS = 20
-LISTED_FILES = 200
 OUTPUT_CHARACTERS = 10_000
 WHOLE = "Call skills_run_script for more of it."
 NEEDS_ARGUMENTS = "Not run: '{text}' needs arguments. Call skills_run_script with the ones that fit."

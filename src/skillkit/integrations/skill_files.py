@@ -11,7 +11,7 @@ from skillkit.core.models import Skill, open_at_once
 from skillkit.core.paths import FilePathResolver
 from skillkit.present.tool_result import SHOWN_CHARACTERS, shortened
 
-__all__ = ["bundled_files", "file_text"]
+__all__ = ["LISTED_FILES", "bundled_files", "file_text"]
 
 LEFT_OUT_FOLDERS = frozenset(("node_modules", "__pycache__", "venv"))
 READ_BYTES = 10_000_000

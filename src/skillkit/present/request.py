@@ -62,9 +62,9 @@ def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
     return joined([heading]) + "\n```text\n" + joined(parts) + "```\n"
 
 
-def whole_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
+def whole_text(prompt: Prompt, width: int) -> str:
     """The question with nothing cut and no keys named, for who reads it in one piece."""
-    return joined(script_parts(prompt, Layout(width, color), None))
+    return joined(script_parts(prompt, Layout(width), None))
 
 
 def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:

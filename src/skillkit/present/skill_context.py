@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
+
+from skillkit.present.terminal import escaped as spelled_out
 
 __all__ = ["ScriptOutput", "SkillContext", "envelope"]
 
@@ -79,14 +80,12 @@ def output_element(output: ScriptOutput) -> str:
 
 
 def attributes(**values: str | None) -> str:
-    return "".join(written(values))
-
-
-def written(values: dict[str, str | None]) -> Iterator[str]:
-    for name, value in values.items():
-        if value is not None:
-            text = IN_ATTRIBUTE.sub(lambda match: ATTRIBUTE[match[0]], representable(value))
-            yield f' {name}="{text}"'
+    written = {
+        name: IN_ATTRIBUTE.sub(lambda match: ATTRIBUTE[match[0]], representable(value))
+        for name, value in values.items()
+        if value is not None
+    }
+    return "".join(f' {name}="{text}"' for name, text in written.items())
 
 
 def escaped(text: str) -> str:
@@ -94,8 +93,4 @@ def escaped(text: str) -> str:
 
 
 def representable(text: str) -> str:
-    return UNCARRIED.sub(lambda match: spelled_out(ord(match[0])), text)
-
-
-def spelled_out(code: int) -> str:
-    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004 - the range that has a short form
+    return UNCARRIED.sub(lambda match: spelled_out(match[0]), text)

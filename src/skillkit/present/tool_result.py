@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from skillkit.core.exceptions import (
     ApprovalDeclinedError,
@@ -58,24 +58,23 @@ class ScriptToolResult:
         return {"role": "tool", "tool_call_id": self.tool_use_id, "content": self.content}
 
 
-def run_status(result: ScriptExecutionResult) -> str:
+def run_status(result: ScriptExecutionResult) -> Literal["ok", "failed", "timeout"]:
     if result.timed_out:
         return "timeout"
     return "ok" if result.success else "failed"
 
 
 def told_output(result: ScriptExecutionResult) -> str:
-    is_on_stderr = not result.success and bool(result.stderr.strip())
-    return result.stderr if is_on_stderr else result.stdout
+    """Stdout of a success; stderr of a failure, else its stdout, else how it ended."""
+    if result.success:
+        return result.stdout
+    nothing = f"The script ended with exit code {result.exit_code} and printed nothing."
+    return next((text for text in (result.stderr, result.stdout) if text.strip()), nothing)
 
 
 def run_text(result: ScriptExecutionResult, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
-    """Stdout of a success; stderr of a failure, else its stdout; and the known cause of a failure."""
+    """As much of the output as a model should read, and the known cause of a failure."""
     shown = shortened(told_output(result), rest, limit)
-    if result.success:
-        return shown
-    if not shown.strip():
-        shown = f"The script ended with exit code {result.exit_code} and printed nothing."
     return f"{shown.rstrip()}\n\n{result.hint}" if result.hint else shown
 
 

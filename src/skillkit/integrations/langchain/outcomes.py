@@ -6,7 +6,7 @@ from langchain_core.tools import ToolException
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.runs import ScriptExecutionResult
-from skillkit.present.tool_result import refusal_status, shortened
+from skillkit.present.tool_result import refusal_status, run_text, shortened, told_output
 
 __all__ = ["ScriptFailedError", "ScriptNotRunError", "error_content"]
 
@@ -15,9 +15,7 @@ class ScriptFailedError(ToolException):
     """A script ran and failed; the message is its stderr, or its stdout when stderr is empty."""
 
     def __init__(self, result: ScriptExecutionResult) -> None:
-        said = result.stderr if result.stderr.strip() else result.stdout
-        nothing = f"The script ended with exit code {result.exit_code} and printed nothing."
-        super().__init__(said if said.strip() else nothing)
+        super().__init__(told_output(result))
         self.result = result
 
 
@@ -32,6 +30,4 @@ class ScriptNotRunError(ToolException):
 
 def error_content(error: ToolException) -> str:
     """What the model reads about it, so that the agent can go on; a failure with a known cause names it."""
-    text = shortened(str(error))
-    hint = error.result.hint if isinstance(error, ScriptFailedError) else ""
-    return f"{text.rstrip()}\n\n{hint}" if hint else text
+    return run_text(error.result) if isinstance(error, ScriptFailedError) else shortened(str(error))

@@ -18,10 +18,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS, is_version_at_least
 from pydantic import ValidationError
 
+from skillkit.approvers.store import single_use_of
 from skillkit.core.approving import Cancellation
 from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
-from skillkit.core.questions import SINGLE_USE, Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.integrations.mcp.wording import in_unicode
 from skillkit.present.request import form_text
 
@@ -42,7 +43,6 @@ LOOK_SECONDS = 0.05
 STATE_SECONDS = 600.0
 COLUMNS = 96
 SOURCE_ROWS = 150
-FOR_ONE_RUN = ("yes_once",)
 HOW_TO_ANSWER = (
     "A person can answer it {page}from a terminal (`skillkit approvals list`); then call the tool again. "
     "Only a person may answer: tell them, and do not answer it yourself."
@@ -228,8 +228,7 @@ class LocalApprover:
         stop = Cancellation(cancel, Deadline(self.wait_seconds))
         try:
             with World(self.state_dir) as world:
-                single_use = request.context.get(SINGLE_USE, FOR_ONE_RUN)
-                world.open(request, expires_in=lifetime, single_use=single_use)
+                world.open(request, expires_in=lifetime, single_use=single_use_of(request))
                 return world.wait(request.id, cancel=stop)
         except (RequestClosedError, StateUnavailableError) as error:
             reason = "the question cannot be kept for a person"

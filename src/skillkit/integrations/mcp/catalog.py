@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from skillkit.core.digest import LEFT_OUT, file_hash, manifest_of
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
+from skillkit.core.find.validation import NAME, NAME_LIMIT
+from skillkit.core.find.walk import SKILL_FILE
 from skillkit.core.frontmatter import read_frontmatter
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata, open_at_once, skill_file_bytes
@@ -20,12 +21,9 @@ from skillkit.core.paths import FilePathResolver, real_path
 __all__ = ["NoSuchAddressError", "PublishedFile", "SkillCatalog"]
 
 SCHEME = "skill://"
-SKILL_FILE = "SKILL.md"
 # What every host must accept; a larger skill may be loadable by none (SEP-2640).
 FILE_LIMIT = 512
 BYTE_LIMIT = 16 * 1024 * 1024
-NAME_LIMIT = 64
-STANDARD_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class NoSuchAddressError(SkillKitError):
@@ -71,7 +69,7 @@ class SkillCatalog:
             files = self.files(skill)
         except SkillKitError:
             return None
-        is_named = STANDARD_NAME.fullmatch(skill.name) and len(skill.name) <= NAME_LIMIT
+        is_named = NAME.fullmatch(skill.name) and len(skill.name) <= NAME_LIMIT
         is_small = len(files) <= FILE_LIMIT and sum(file.size for file in files) <= BYTE_LIMIT
         if not (is_named and is_small and fields.get("name") == skill.name and fields.get("description")):
             return None

@@ -14,6 +14,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from skillkit.core.exceptions import SkillKitError
+from skillkit.core.find.walk import SKILL_FILE
 from skillkit.core.models import SkillMetadata
 from skillkit.integrations.mcp.catalog import FILE_LIMIT, SCHEME, NoSuchAddressError, PublishedFile, SkillCatalog
 from skillkit.integrations.mcp.wording import in_unicode
@@ -124,7 +125,7 @@ def page_of(skills: list[SkillMetadata], params: Page) -> tuple[list[SkillMetada
 
 
 def resource(skill: SkillMetadata, file: PublishedFile) -> types.Resource:
-    is_main = file.path == "SKILL.md"
+    is_main = file.path == SKILL_FILE
     return types.Resource(
         uri=file.uri,
         name=in_unicode(skill.name if is_main else f"{skill.name}/{file.path}"),

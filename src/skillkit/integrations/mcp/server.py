@@ -68,7 +68,7 @@ class SkillServer:
     """One server; its session is its life, or one conversation of it where the transport knows such."""
 
     def __init__(
-        self, manager: SkillManager, *, approval_wait: float, asks_client: bool, page: PageAddress | None = None
+        self, manager: SkillManager, *, approval_wait: float, asks_client: bool, page: PageAddress | None
     ) -> None:
         self.manager = manager
         self.session_id = f"mcp-{secrets.token_hex(8)}"
