@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillkit.core.decide.risk.files import head_of
+from skillkit.core.decide.risk.files import head_of, is_binary
 from skillkit.core.decide.risk.findings import shown_path
 from skillkit.core.digest import manifest_of
 from skillkit.core.questions import FileChange
@@ -25,7 +25,6 @@ COMPARED_BYTES = 1_000_000
 COMPARED_LINES = 250_000
 CONTEXT = 3
 NO_END = "\\ No newline at end of file"
-SNIFFED_BYTES = 8_192
 
 Opcode = tuple[str, int, int, int, int]
 
@@ -79,7 +78,7 @@ def _side(folder: Path, path: str, content: str | None) -> Side | None:
         held, size = head_of(folder / path, COMPARED_BYTES)
     except (OSError, ValueError):
         return Side(instead="a file that cannot be read now")
-    if b"\0" in held[:SNIFFED_BYTES]:
+    if is_binary(held):
         return Side(size=size, instead=f"a binary file of {size:,} bytes")
     if size > len(held):
         return Side(size=size, instead=f"a text of {size:,} bytes, too large to compare")

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from skillkit.core.decide.changes import changes_between
 from skillkit.core.decide.risk import risk_flags
-from skillkit.core.decide.risk.files import opened
+from skillkit.core.decide.risk.files import is_binary, opened
 from skillkit.core.decide.risk.findings import shown_path
 from skillkit.core.exceptions import ContentChangedError
 from skillkit.core.questions import Prompt, PromptCommand, RiskFlag
@@ -22,7 +22,6 @@ __all__ = ["prompt_for"]
 STDIN_CHARACTERS = 20_000
 SOURCE_BYTES = 200_000
 PRETTY_BYTES = 200_000
-SNIFFED_BYTES = 8_192
 CHUNK_BYTES = 1 << 20
 
 
@@ -135,7 +134,7 @@ def source_text(folder: Path, script: str, manifest: Manifest) -> str:
     head, size, digest = _read(folder / script)
     if dict(manifest.entries).get(script) != f"sha256 {digest}":
         raise changed(script)
-    if b"\0" in head[:SNIFFED_BYTES]:
+    if is_binary(head):
         return f"[a binary file of {size:,} bytes, which cannot be shown]"
     text = head.decode("utf-8", "replace")
     return f"{text}\n[... {size - len(head):,} more bytes ...]" if size > len(head) else text

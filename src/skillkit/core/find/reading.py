@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.frontmatter import Frontmatter
 
-__all__ = ["Reading", "read_skill_file"]
+__all__ = ["NAME_LIMIT", "Reading", "read_skill_file"]
 
 HEAD_BYTES = 4096
 NAME_LIMIT = 64

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skillkit.core.exceptions import SkillKitError, SkillParsingError
+from skillkit.core.find.reading import NAME_LIMIT
 from skillkit.core.find.walk import SKILL_FILE, Walk
 from skillkit.core.frontmatter import Frontmatter, Value, decoded, read_frontmatter, text_of
 from skillkit.core.models import skill_file_bytes
@@ -17,7 +18,6 @@ from skillkit.core.values import Diagnostic
 __all__ = ["NAME", "NAME_LIMIT", "skill_files_and_problems", "validate_skill_file"]
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-NAME_LIMIT = 64
 DESCRIPTION_LIMIT = 1024
 COMPATIBILITY_LIMIT = 500
 BODY_LINES = 500

@@ -10,7 +10,7 @@ from pathlib import Path
 from skillkit.core.paths import is_inside
 from skillkit.core.values import Diagnostic
 
-__all__ = ["DEPTH_LIMIT", "FOLDER_LIMIT", "FoundFile", "Walk"]
+__all__ = ["DEPTH_LIMIT", "FOLDER_LIMIT", "SKILL_FILE", "FoundFile", "Walk"]
 
 DEPTH_LIMIT = 6
 FOLDER_LIMIT = 100_000

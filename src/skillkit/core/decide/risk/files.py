@@ -11,12 +11,13 @@ from pathlib import Path
 from skillkit.core.detect.languages import DATA_EXTENSIONS, language_of
 from skillkit.core.runs import Manifest
 
-__all__ = ["Reading", "SkillFile", "files_to_read", "head_of", "link_targets", "opened"]
+__all__ = ["Reading", "SkillFile", "files_to_read", "head_of", "is_binary", "link_targets", "opened"]
 
 FILES = 200
 FILE_BYTES = 256_000
 ALL_BYTES = 1_000_000
 SHEBANG_LIMIT = 256
+SNIFFED_BYTES = 8_192
 DOCUMENTS = (".md", ".markdown", ".mdx")
 PROGRAMS = {
     b"\x7fELF": "machine code",
@@ -86,7 +87,7 @@ def read(folder: Path, path: str, limit: int) -> SkillFile | None:
     except (OSError, ValueError):
         return None
     binary = program_kind(path, content)
-    if binary or b"\0" in content[:8192]:
+    if binary or is_binary(content):
         return SkillFile(path, "", size=size, binary=binary) if binary or is_code_name(path) else None
     text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\r\n", "\n")
     first_line = text[:SHEBANG_LIMIT].partition("\n")[0]
@@ -119,6 +120,11 @@ def head_of(path: Path, limit: int) -> tuple[bytes, int]:
             parts.append(part)
             wanted -= len(part)
         return b"".join(parts), size
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of no text."""
+    return b"\0" in head[:SNIFFED_BYTES]
 
 
 def opened(path: Path) -> int:

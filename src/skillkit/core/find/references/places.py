@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skillkit.core.detect import INTERPRETER_MAP, language_at
+from skillkit.core.find.walk import SKILL_FILE
 from skillkit.core.models import Skill
 from skillkit.core.paths import is_inside, real_path
 
@@ -28,7 +29,6 @@ SKILL_FOLDER = re.compile(
 )
 PLUGIN_FOLDER = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}|\$CLAUDE_PLUGIN_ROOT\b")
 AMONG_SKILLS = re.compile(r"(?:.*/)?skills/([^/]+)/(.+)", re.DOTALL)
-NESTED = "SKILL.md"
 
 
 def with_folders_marked(text: str) -> str:
@@ -115,7 +115,7 @@ class SkillPlaces:
         if not is_inside(real, str(self.base)):
             return False
         folders = Path(os.path.relpath(real, self.base)).parents
-        return not any(str(folder) != "." and (self.base / folder / NESTED).exists() for folder in folders)
+        return not any(str(folder) != "." and (self.base / folder / SKILL_FILE).exists() for folder in folders)
 
 
 def inside(path: str) -> Iterator[str]:
