@@ -259,12 +259,7 @@ def test_commands_stand_where_authors_put_them(tmp_path: Path, body: str, expect
 
 
 def test_a_script_that_only_lies_in_the_folder_is_not_referred_to(tmp_path: Path) -> None:
-    assert read(tmp_path, "Do it.\n") == References((), (), ("SKILL.md",))
-
-
-def test_every_script_that_is_named_counts_as_mentioned_in_order(tmp_path: Path) -> None:
-    body = "Never run `scripts/run.sh`. See [x](scripts/x.py), cli.js and https://host.test/scripts/tool.ts.\n"
-    assert read(tmp_path, body).mentioned == (RUN, X, JS)
+    assert read(tmp_path, "Do it.\n") == References((), ("SKILL.md",))
 
 
 def test_linked_texts_are_read_once_behind_the_one_that_links_them(tmp_path: Path) -> None:
@@ -292,7 +287,7 @@ def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside.md").write_text("`python scripts/x.py`\n")
     skill = skill_with(tmp_path, "[a](../../outside.md) [b](link.md) [c](/etc/x.md) [d](https://host.test/x.md)\n")
     (skill.base_directory / "link.md").symlink_to(tmp_path / "outside.md")
-    assert references_in(skill) == References((), (), ("SKILL.md",))
+    assert references_in(skill) == References((), ("SKILL.md",))
     (skill.base_directory / "link.md").unlink()
     (skill.base_directory / "link.md").write_text("`python scripts/x.py`\n")
     assert seen(references_in(skill)) == [(X,)]

@@ -93,7 +93,7 @@ def read_manifest(plugin: Path) -> dict[str, Any]:
         if not stat.S_ISREG(status.st_mode):
             raise ManifestParseError(f"{file} is not a regular file. Replace it by a text file.")
         if status.st_size > MANIFEST_LIMIT_BYTES:
-            raise ManifestParseError(f"{file} is larger than {MANIFEST_LIMIT_BYTES} bytes.")
+            raise ManifestParseError(f"{file} is larger than {MANIFEST_LIMIT_BYTES} bytes. Shorten it.")
         manifest = json.loads(file.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ManifestNotFoundError(

@@ -100,7 +100,7 @@ def last_pid() -> int:
 
 def all_pids() -> set[int]:
     try:
-        return {int(name) for name in _names("/proc") if name.isdecimal()}
+        return {int(name) for name in os.listdir("/proc") if name.isdecimal()}
     except OSError:
         return set()
 
@@ -156,7 +156,7 @@ def _fields(pid: int) -> list[bytes]:
 def _threads(pid: int) -> Iterator[str]:
     """The first thread, then the others: a process may have ended its first and live on in them."""
     yield str(pid)
-    yield from _names(f"/proc/{pid}/task")
+    yield from os.listdir(f"/proc/{pid}/task")
 
 
 def _environment(pid: int, thread: str) -> bytes | None:
@@ -188,7 +188,7 @@ def holds_inherited_end(pid: int, pipes: tuple[int, ...]) -> bool:
         return any(
             os.readlink(f"/proc/{pid}/fd/{fd}") in names
             and _flags(pid, fd) & (os.O_ACCMODE | os.O_CLOEXEC) == os.O_WRONLY
-            for fd in _names(f"/proc/{pid}/fd")
+            for fd in os.listdir(f"/proc/{pid}/fd")
         )
     except (OSError, ValueError):
         return False
@@ -196,10 +196,6 @@ def holds_inherited_end(pid: int, pipes: tuple[int, ...]) -> bool:
 
 def _flags(pid: int, fd: str) -> int:
     return int(_content(f"/proc/{pid}/fdinfo/{fd}").partition(b"flags:")[2].split()[0], base=8)
-
-
-def _names(folder: str) -> list[str]:
-    return os.listdir(folder)
 
 
 def _content(path: str) -> bytes:

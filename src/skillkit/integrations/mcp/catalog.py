@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,9 +74,6 @@ class SkillCatalog:
             return None
         resources = [{"uri": file.uri, "digest": file.digest, "size": file.size} for file in files]
         return {"uri": address(skill, SKILL_FILE), "frontmatter": fields, "resources": resources}
-
-    def entries(self, skills: list[SkillMetadata]) -> Iterator[dict[str, Any]]:
-        return (entry for skill in skills if (entry := self.entry(skill)) is not None)
 
     def entry_at(self, uri: str) -> dict[str, Any]:
         """For the address of a SKILL.md."""

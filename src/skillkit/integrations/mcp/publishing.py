@@ -100,7 +100,7 @@ class Publishing:
 
     def _entries(self, params: types.PaginatedRequestParams) -> dict[str, Any]:
         skills, following = page_of(self.catalog.skills(), params)
-        result = {"skills": list(self.catalog.entries(skills)), **FRESH}
+        result = {"skills": list(filter(None, map(self.catalog.entry, skills))), **FRESH}
         return {**result, "nextCursor": following} if following else result
 
     async def get_skill(self, _: Context, params: SkillUriParams) -> dict[str, Any]:

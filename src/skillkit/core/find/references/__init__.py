@@ -1,4 +1,4 @@
-"""What a skill's instructions say about its scripts: which they mention, and which they write as a command."""
+"""What a skill's instructions say about its scripts: which of them they write as a command, and how."""
 
 from __future__ import annotations
 

@@ -43,7 +43,6 @@ class SkillPlaces:
         self.base = Path(real_path(skill.base_directory))
         self.names = {skill.name, skill.base_directory.name, self.base.name}
         self.paths = [script.path.as_posix() for script in skill.scripts]
-        self.known = {name for path in self.paths for name in (path.rpartition("/")[2], Path(path).stem)}
 
     def script(self, written: str, folder: str = "") -> str | None:
         """`folder` is where the text stands, relative to the skill; paths may be relative to either."""
@@ -66,10 +65,6 @@ class SkillPlaces:
         """`scripts.x` of `python -m scripts.x`."""
         path = f"{name.replace('.', '/')}.py"
         return path if path in self.paths else None
-
-    def is_mentioned_by(self, token: str) -> bool:
-        """A quick look before `script`, which asks the file system."""
-        return posixpath.basename(token) in self.known
 
     def candidates(self, written: str, folder: str) -> Iterator[str]:
         path = written.replace("\\", "/")

@@ -1,10 +1,9 @@
-"""A skill -> the scripts its instructions mention, and those they write as a command with its arguments."""
+"""A skill -> the scripts that its instructions write as a command, each with its arguments."""
 
 from __future__ import annotations
 
 import os
 import posixpath
-import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ LINK_DEPTH = 2
 COMMANDS = 100
 SHOWN_CHARACTERS = 300
 SHOWN_WORDS = 100
-TOKEN = re.compile(r"[^\s`'\"()\[\],;|]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,6 @@ class References:
     """In order of appearance, each once."""
 
     commands: tuple[ScriptReference, ...]
-    mentioned: tuple[str, ...]
-    """Every script that is named anywhere, commands included."""
     files: tuple[str, ...]
     """The texts that were read: SKILL.md and what it links to."""
 
@@ -69,25 +65,21 @@ def references_in(skill: Skill, *, own_folder: str = ".") -> References:
     own = skill.metadata.skill_path.name
     waiting, files = [(own, 0)], [own]
     commands: dict[tuple[object, ...], ScriptReference] = {}
-    mentioned: dict[str, None] = {}
     room = ALL_CHARACTERS
     while waiting and room > 0:
         source, depth = waiting.pop(0)
         text = skill.content if source == own else text_of(places.base / source)
         text = with_folders_marked(text[: min(room, FILE_CHARACTERS)])
         room -= len(text)
-        folder = posixpath.dirname(source)
+        reader = Reader(places, source, own_folder)
         for passage in passages_in(text):
-            linked = linked_file(passage, places, folder)
+            linked = linked_file(passage, places, reader.folder)
             if linked and linked not in files and depth < LINK_DEPTH and len(files) <= LINKED_FILES:
                 files.append(linked)
                 waiting.append((linked, depth + 1))
-            for reference in Reader(places, source, own_folder).references(passage):
+            for reference in reader.references(passage):
                 commands.setdefault(identity(reference), reference)
-        mentioned |= dict.fromkeys(mentions(text, places, folder))
-    found = tuple(commands.values())[:COMMANDS]
-    mentioned |= dict.fromkeys(each.script for each in found if each.status != "not_found")
-    return References(found, tuple(mentioned), tuple(files))
+    return References(tuple(commands.values())[:COMMANDS], tuple(files))
 
 
 def identity(reference: ScriptReference) -> tuple[object, ...]:
@@ -100,15 +92,6 @@ def linked_file(passage: Passage, places: SkillPlaces, folder: str) -> str | Non
     if passage.kind not in ("link", "span"):
         return None
     return places.text_file(passage.text.strip(), folder)
-
-
-def mentions(text: str, places: SkillPlaces, folder: str) -> Iterator[str]:
-    for match in TOKEN.finditer(text):
-        token = match[0].strip("*_~:.!?<>")
-        if places.is_mentioned_by(token) and ("." in token or "/" in token):
-            script = places.script(token, folder)
-            if script is not None:
-                yield script
 
 
 def text_of(path: Path) -> str:
