@@ -20,7 +20,8 @@ from skillkit.core.runs import Decision, ScriptCommand
 PROPERTY = settings(derandomize=True, deadline=None)
 APPROVALS = st.sampled_from([None, "session", "trust", "other"])
 VERDICTS = st.lists(
-    st.builds(Verdict, st.sampled_from(Decision), st.text(max_size=5), st.none(), coverable=st.booleans()), max_size=6
+    st.builds(Verdict, st.sampled_from(Decision), st.text(max_size=5), st.none(), is_coverable=st.booleans()),
+    max_size=6,
 )
 PATHS = ("/data", "/data/a", "/skills/demo/x", "/work/y", "/etc/passwd")
 COMMANDS = st.builds(
@@ -74,7 +75,7 @@ def test_the_outcome_is_the_strictest_verdict_with_its_reasons(groups: list[list
     assert ruling.reasons == tuple(each.reason for each in verdicts if each.decision is strictest)
     assert (ruling.error is not None) == (strictest is Decision.DENY)
     asked = [each for each in verdicts if each.decision is Decision.ASK]
-    assert ruling.is_coverable == (strictest is Decision.ASK and all(each.coverable for each in asked))
+    assert ruling.is_coverable == (strictest is Decision.ASK and all(each.is_coverable for each in asked))
 
 
 @PROPERTY

@@ -234,13 +234,13 @@ def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None
     if prepared.decision is Decision.ALLOW:
         return
     if prepared.decision is Decision.DENY:
-        raise prepared.error or ScriptRefusedError("Refused.", reasons=prepared.reasons)
+        raise prepared.error or ScriptRefusedError(f"Refused. {' '.join(prepared.reasons)}", reasons=prepared.reasons)
     if answer is None:
         raise unavailable(prepared)
     if prepared.request is None or answer.request_id != prepared.request.id:
         reason = "The answer belongs to another question"
         raise ScriptRefusedError(
-            f"{reason}: skill, script or arguments are not those that were shown.", reasons=[reason]
+            f"{reason}: skill, script or arguments are not those that were shown. Ask again.", reasons=[reason]
         )
     if answer.option_id == NO:
         command, reason = prepared.command, f"Declined by a person ({answer.channel})."

@@ -377,5 +377,6 @@ def require_seconds(timeout: object) -> None:
     """Fractions too; zero, infinity and what is no number would time out always or never."""
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= LONGEST_SECONDS:
         raise ConfigurationError(
-            f"A timeout is a number of seconds above 0 and at most {LONGEST_SECONDS}; {timeout!r} is not."
+            f"A timeout is a number of seconds above 0 and at most {LONGEST_SECONDS}; {timeout!r} is not. "
+            "Choose one in that range."
         )

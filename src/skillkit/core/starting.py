@@ -60,7 +60,7 @@ def require_script(command: ScriptCommand) -> None:
     """Of all that may have changed, a script that is gone is what a caller should hear of."""
     if not command.script_path.is_file():
         raise ScriptNotFoundError(
-            f"{command.script_name!r} of {command.skill_name!r} is not there any more.",
+            f"{command.script_name!r} of {command.skill_name!r} is not there any more. Put it back, or name another.",
             skill_name=command.skill_name,
             script_name=command.script_name,
         )

@@ -272,7 +272,7 @@ def test_verdicts_and_rulings_never_change() -> None:
         with pytest.raises(AttributeError):
             value.decision = Decision.DENY  # type: ignore[misc]  # that is the point
         assert not hasattr(value, "__dict__")
-    assert not Verdict(Decision.ASK, "x").coverable
+    assert not Verdict(Decision.ASK, "x").is_coverable
     assert not Ruling(Decision.ASK, ("x",)).is_coverable
 
 

@@ -55,7 +55,9 @@ def user_file_place(environ: Mapping[str, str], given: Path | None = None) -> tu
         try:
             return Path(chosen).expanduser().absolute(), True
         except (OSError, RuntimeError) as error:  # `~nobody`; the current folder was deleted
-            raise ConfigurationError(f"{CONFIG_VARIABLE}: {str(chosen)!r} cannot be found: {error}.") from error
+            raise ConfigurationError(
+                f"{CONFIG_VARIABLE}: {str(chosen)!r} cannot be found: {error}. Write its whole path, or leave it out."
+            ) from error
     folder = user_folder(environ)
     return (Path(folder, "config.toml") if folder else None), False
 
@@ -127,7 +129,9 @@ def real(path: Path) -> Path:
     try:
         return Path(os.path.realpath(path))
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{str(path)!r} is no folder that can be searched: {error}.") from error
+        raise ConfigurationError(
+            f"{str(path)!r} is no folder that can be searched: {error}. Start skillkit in another folder."
+        ) from error
 
 
 def read_text(place: Place, *, may_loosen: bool) -> str:

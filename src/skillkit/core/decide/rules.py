@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     decision: Decision
     reason: str
     error: SkillKitError | None = None
-    coverable: bool = False
+    is_coverable: bool = False
     """Whether an earlier approval of the same digest answers this question."""
 
 
@@ -62,7 +62,7 @@ def decide(command: ScriptCommand, policy: ScriptPolicy) -> Ruling:
         error = ScriptRefusedError(
             f"{command.skill_name}: {command.script_name} may not run. {' '.join(reasons)}", reasons=reasons
         )
-    is_coverable = strictest is Decision.ASK and all(verdict.coverable for verdict in deciding)
+    is_coverable = strictest is Decision.ASK and all(verdict.is_coverable for verdict in deciding)
     return Ruling(strictest, reasons, error, is_coverable)
 
 
@@ -105,7 +105,7 @@ def tool_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Ve
         return
     if mode == "grant" and not is_command_listed(command):
         reason = f"The skill's allowed-tools do not list {SCRIPT_TOOL!r} for {command.script_name!r}."
-        yield Verdict(Decision.ASK, reason, coverable=True)
+        yield Verdict(Decision.ASK, reason, is_coverable=True)
     if mode == "restrict" and tools and not is_script_tool_listed(tools):
         message = (
             f"Tool {SCRIPT_TOOL!r} not allowed for skill {command.skill_name!r}. Allowed tools: {', '.join(tools)}"
@@ -152,11 +152,11 @@ def shown(paths: Sequence[str]) -> str:
 def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     """What only a skill's own text asks for needs a person's word even where policy asks for nobody's."""
     if policy.approval == "first_run":
-        yield Verdict(Decision.ASK, FIRST_RUN, coverable=True)
+        yield Verdict(Decision.ASK, FIRST_RUN, is_coverable=True)
     elif policy.approval == "always":
         yield Verdict(Decision.ASK, "Policy asks a person before every run.")
     elif command.from_instructions and not gives_all_rights(policy):
-        yield Verdict(Decision.ASK, "The skill's own instructions ask for this run.", coverable=True)
+        yield Verdict(Decision.ASK, "The skill's own instructions ask for this run.", is_coverable=True)
 
 
 def gives_all_rights(policy: ScriptPolicy) -> bool:

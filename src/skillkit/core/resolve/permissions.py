@@ -28,7 +28,8 @@ def require_plain_file(path: Path, skill_name: str) -> None:
         mode = os.stat(path).st_mode
     except OSError as error:
         raise ScriptNotFoundError(
-            f"The script {path.name!r} of {skill_name!r} is not there any more ({error.strerror}): {path}.",
+            f"The script {path.name!r} of {skill_name!r} is not there any more ({error.strerror}): {path}. "
+            "Put it back, or name another.",
             skill_name=skill_name,
             script_name=path.name,
         ) from error
