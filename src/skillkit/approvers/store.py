@@ -6,7 +6,7 @@ from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
 from skillkit.core.questions import SINGLE_USE, Cancel, OptionAnswer, OptionRequest
 
-__all__ = ["StoreApprover", "single_use_of"]
+__all__ = ["StoreApprover"]
 
 
 def single_use_of(request: OptionRequest) -> tuple[str, ...]:
