@@ -32,7 +32,6 @@ class Passage:
 
     kind: str
     text: str
-    line: int
     is_discouraged: bool = False
     is_imperative: bool = False
 
@@ -70,29 +69,27 @@ def passages_in(markdown: str) -> Iterator[Passage]:
     place = _Place()
     for token in MarkdownIt("commonmark").enable("table").parse(markdown):
         place.note(token.type)
-        line = token.map[0] if token.map else 0
         if token.type in ("fence", "code_block"):
-            yield from block(token, line, place)
+            yield from block(token, place)
         elif token.type == "inline":
             text = flat(token.children or ())
             if place.is_heading:
                 place.is_forbidden_section = is_forbidden_by_heading(text)
-            yield from spans(token.children or (), text, line, place)
+            yield from spans(token.children or (), text, place)
             place.before = text
 
 
-def block(token: Token, line: int, place: _Place) -> Iterator[Passage]:
+def block(token: Token, place: _Place) -> Iterator[Passage]:
     label = token.info.split()[0].strip("{}.").lower() if token.info.strip() else ""
     if label not in SHELLS and label:
         return
     if not label and shows_output(place.before):
         return
     discouraged = place.is_discouraged() or is_discouraged(place.before)
-    first = line + (token.type == "fence")
-    yield Passage("shell" if label else "block", token.content, first, discouraged)
+    yield Passage("shell" if label else "block", token.content, discouraged)
 
 
-def spans(children: Sequence[Token], text: str, line: int, place: _Place) -> Iterator[Passage]:
+def spans(children: Sequence[Token], text: str, place: _Place) -> Iterator[Passage]:
     at = 0
     for child in children:
         end = at + len(read_as(child))
@@ -101,9 +98,7 @@ def spans(children: Sequence[Token], text: str, line: int, place: _Place) -> Ite
             before, after = text[:at], text[end:]
             discouraged = place.is_discouraged() or is_discouraged(before, after)
             written = unquote(str(child.attrs.get("href", ""))) if is_link else child.content
-            yield Passage("link" if is_link else "span", written, line, discouraged, is_imperative(before))
-        elif child.type in ("softbreak", "hardbreak"):
-            line += 1
+            yield Passage("link" if is_link else "span", written, discouraged, is_imperative(before))
         at = end
 
 

@@ -41,10 +41,6 @@ class ScriptReference:
     argv: tuple[str, ...]
     text: str
     """The command as the instructions write it."""
-    source: str
-    """The file it stands in, relative to the skill."""
-    line: int
-    """In its text; in SKILL.md, behind the frontmatter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +67,10 @@ def references_in(skill: Skill, *, own_folder: str = ".") -> References:
         text = skill.content if source == own else text_of(places.base / source)
         text = with_folders_marked(text[: min(room, FILE_CHARACTERS)])
         room -= len(text)
-        reader = Reader(places, source, own_folder)
+        folder = posixpath.dirname(source)
+        reader = Reader(places, folder, own_folder)
         for passage in passages_in(text):
-            linked = linked_file(passage, places, reader.folder)
+            linked = linked_file(passage, places, folder)
             if linked and linked not in files and depth < LINK_DEPTH and len(files) <= LINKED_FILES:
                 files.append(linked)
                 waiting.append((linked, depth + 1))
@@ -114,11 +111,10 @@ def as_written(command: SimpleCommand) -> str:
 class Reader:
     """Commands of one file; `cd` counts until the end of the passage it stands in."""
 
-    def __init__(self, places: SkillPlaces, source: str, own_folder: str) -> None:
+    def __init__(self, places: SkillPlaces, folder: str, own_folder: str) -> None:
         self.own_folder = own_folder
         self.places = places
-        self.source = source
-        self.folder = posixpath.dirname(source)
+        self.folder = folder
 
     def references(self, passage: Passage) -> Iterator[ScriptReference]:
         if passage.is_discouraged:
@@ -137,14 +133,13 @@ class Reader:
             if invocation is None or is_forbidden_by_comment(command.comment):
                 continue
             if is_prompted or self.has_command_form(passage, invocation):
-                yield from self.reference(command, invocation, passage.line, where)
+                yield from self.reference(command, invocation, where)
 
     def linked_script(self, passage: Passage) -> Iterator[ScriptReference]:
         """`Run [the linter](scripts/lint.sh)`."""
         script = self.places.script(passage.text, self.folder) if passage.is_imperative else None
         if script is not None:
-            shown = passage.text[:SHOWN_CHARACTERS]
-            yield ScriptReference(script, "command", (), shown, self.source, passage.line + 1)
+            yield ScriptReference(script, "command", (), passage.text[:SHOWN_CHARACTERS])
 
     def has_command_form(self, passage: Passage, invocation: Invocation) -> bool:
         """A path alone is a command in a shell's block, or where the sentence says to run it."""
@@ -154,22 +149,20 @@ class Reader:
             return bool(invocation.arguments) or passage.is_imperative
         return invocation.script.text.startswith(("./", SKILL))
 
-    def reference(
-        self, command: SimpleCommand, invocation: Invocation, line: int, where: str | None
-    ) -> Iterator[ScriptReference]:
+    def reference(self, command: SimpleCommand, invocation: Invocation, where: str | None) -> Iterator[ScriptReference]:
         written = invocation.script.text if "\\" not in invocation.script.raw else invocation.script.raw.strip("'\"")
-        script, at = self.located(written, invocation, where), line + command.line + 1
+        script = self.located(written, invocation, where)
         if script is None:
             if not invocation.is_module and self.places.is_missing(written, self.folder):
                 missing = written.replace(f"{SKILL}/", "").removeprefix("./")
-                yield ScriptReference(missing, "not_found", (), as_written(command), self.source, at)
+                yield ScriptReference(missing, "not_found", (), as_written(command))
             return
         texts = tuple(word.text.replace(SKILL, self.own_folder) for word in invocation.arguments)
         is_ready = command.is_plain and where is not None and not (where and texts)
         for word, text in zip(invocation.arguments, texts, strict=True):
             is_ready = is_ready and PLUGIN not in text and not is_example(word, text, self.places.base)
         status, argv = ("command", texts) if is_ready else ("needs_arguments", ())
-        yield ScriptReference(script, status, argv, as_written(command), self.source, at)
+        yield ScriptReference(script, status, argv, as_written(command))
 
     def located(self, written: str, invocation: Invocation, where: str | None) -> str | None:
         if invocation.is_module:

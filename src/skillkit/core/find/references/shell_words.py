@@ -50,8 +50,6 @@ class SimpleCommand:
     """A program and its arguments, as written."""
 
     words: tuple[Word, ...]
-    line: int
-    """Counted from 0 within the text."""
     is_plain: bool
     """Whether it means the same by itself: no pipe, redirection, condition, loop, variable set, background."""
     comment: str
@@ -62,13 +60,11 @@ class SimpleCommand:
 class _Reading:
     """What was seen so far of the command that is being read."""
 
-    line: int = 0
     depth: int = 0
     words: list[Word] = field(default_factory=list)
     pieces: list[tuple[str, str]] = field(default_factory=list)
     is_plain: bool = True
     is_next_plain: bool = True
-    started: int = 0
     comment_above: str = ""
     comment: str = ""
     here_documents: list[str] = field(default_factory=list)
@@ -83,8 +79,6 @@ class _Reading:
             self.here_documents.append(word.text)
             self.is_delimiter_next = False
             return
-        if not self.words:
-            self.started = self.line
         self.words.append(word)
 
     def ended(self) -> SimpleCommand | None:
@@ -99,7 +93,7 @@ class _Reading:
         if not words:
             return None
         comment = " ".join(filter(None, (self.comment_above, self.comment)))
-        return SimpleCommand(tuple(words), self.started, is_plain, comment)
+        return SimpleCommand(tuple(words), is_plain, comment)
 
 
 def simple_commands(text: str) -> Iterator[SimpleCommand]:
@@ -121,7 +115,6 @@ def simple_commands(text: str) -> Iterator[SimpleCommand]:
                 pending += operated(reading, token)
         else:
             reading.pieces.append((kind, token))
-        reading.line += token.count("\n")
         if kind == "newline":
             yield from pending
             pending = []
@@ -159,7 +152,6 @@ def after_here_documents(reading: _Reading, text: str, position: int) -> int:
             end = len(text) if end < 0 else end
             line = text[position:end]
             position = end + 1
-            reading.line += 1
             if line.strip() == delimiter:
                 break
     reading.here_documents = []
