@@ -27,6 +27,7 @@ __all__ = [
     "Chosen",
     "MissingError",
     "Places",
+    "any_state_option",
     "counted",
     "echo_json",
     "json_option",
@@ -46,7 +47,10 @@ UNLIMITED = 10_000
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-state_option = click.option("--state-dir", type=click.Path(path_type=Path), help="Where skillkit keeps its state.")
+STATE_HELP = "Where skillkit keeps its state."
+state_option = click.option("--state-dir", type=click.Path(path_type=Path, file_okay=False), help=STATE_HELP)
+# Whoever runs or looks at the machine says by itself what is wrong with the folder.
+any_state_option = click.option("--state-dir", type=click.Path(path_type=Path), help=STATE_HELP)
 
 
 class MissingError(click.ClickException):
@@ -73,7 +77,7 @@ def roots_options(function: Decorated) -> Decorated:
                 type=click.Path(path_type=Path),
                 help="Also use this plugin folder (repeatable).",
             ),
-            state_option,
+            any_state_option,
         )
     ):
         function = option(function)
