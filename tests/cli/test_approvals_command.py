@@ -104,7 +104,7 @@ def test_a_question_that_is_not_there_is_not_found(world: World) -> None:
     for words in (["show", "x"], ["answer", "x", "no"]):
         result = run(*words, world=world)
         assert result.exit_code == 127
-        assert "`skillkit approvals list` shows" in result.stderr
+        assert "'skillkit approvals list' shows" in result.stderr
 
 
 def test_a_second_answer_and_an_unknown_option_are_errors_of_their_kind(world: World) -> None:

@@ -104,7 +104,24 @@ def test_a_reader_that_stops_early_is_no_error(two_skills: Path) -> None:
     assert process.stderr is not None
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
-    process.wait()
+    assert process.wait() == 0
+
+
+@pytest.mark.parametrize(("no_color", "is_bold"), [("", True), ("1", False)])
+def test_a_terminal_gets_colours_unless_its_user_wants_none(two_skills: Path, no_color: str, is_bold: bool) -> None:
+    ours, theirs = os.openpty()
+    with open(ours, "rb", buffering=0) as screen:
+        subprocess.run(
+            [*COMMAND, "list", "--skills", two_skills],
+            stdout=theirs,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            env={**os.environ, "NO_COLOR": no_color},
+        )
+        os.close(theirs)
+        shown = screen.read(10_000)
+    assert b"SKILL" in shown
+    assert (b"\x1b[1m" in shown) is is_bold
 
 
 @pytest.mark.parametrize("words", [(), ("list",), ("show",), ("validate",), ("demo",)])

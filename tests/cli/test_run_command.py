@@ -180,7 +180,7 @@ def test_what_the_script_left_is_kept_where_asked(skills: Path, tmp_path: Path) 
     assert (tmp_path / "out/sub/out.txt").read_text() == "123"
     assert (ended.returncode, ended.stderr) == (0, f"skillkit: kept {tmp_path}/out/sub/out.txt\n")
     ended = run(skills, "demo", "leaves")
-    assert ended.stderr == "skillkit: 1 file(s) left in the work folder; --keep DIR saves them\n"
+    assert ended.stderr == "skillkit: 1 file left in the work folder; --keep DIR saves them\n"
 
 
 def test_a_file_that_is_already_there_is_never_overwritten(skills: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from doc_pages import ROOT
 
 import skillkit
 from skillkit import STANDARD
+from skillkit.cli import exit_codes
 from skillkit.cli import main as command_line
 from skillkit.core.config.keys import KEYS
 from skillkit.core.resolve import environment
@@ -113,7 +114,7 @@ def test_the_tree_of_errors_is_the_one_in_the_code() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     codes = re.findall(r"^\| (\d+)", page("reference/exit-codes.md"), re.MULTILINE)
-    own = (command_line.OWN_FAILURE, command_line.REFUSED, command_line.NOT_FOUND, command_line.INTERRUPTED)
+    own = (exit_codes.OWN_FAILURE, exit_codes.REFUSED, exit_codes.NOT_FOUND, exit_codes.INTERRUPTED)
     assert {str(code) for code in (0, 1, 2, TIMEOUT_EXIT_CODE, *own)} == set(codes) - {"128"}
     rows = dict(re.findall(r"^\| (\d+) \| (.*)$", page("reference/exit-codes.md"), re.MULTILINE))
     for kinds, code in command_line.EXIT_CODES:

@@ -18,7 +18,7 @@ from skillkit.core.config.strictness import loosenings
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.policy import PROFILES, Limits, ScriptPolicy
 
-__all__ = ["API_KEY_VARIABLE", "Agent", "agent_path", "is_loopback", "read_agent"]
+__all__ = ["API_KEY_VARIABLE", "Agent", "agent_path", "is_loopback", "read_agent", "require_address"]
 
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 AGENTS_FOLDER = "agents"
@@ -166,7 +166,7 @@ def text(key: str, value: object) -> str:
     return value
 
 
-def address(key: str, value: object) -> str:
+def require_address(key: str, value: object) -> str:
     given = text(key, value)
     try:
         parts = urlsplit(given)
@@ -200,7 +200,7 @@ def profile(key: str, value: object) -> str:
 
 CHECKS: dict[str, Callable[[str, object], Any]] = {
     "model": text,
-    "base_url": address,
+    "base_url": require_address,
     "api_key_env": text,
     "instructions": text,
     "skills": skill_names,

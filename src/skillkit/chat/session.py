@@ -168,4 +168,4 @@ class Chat:
 
     def _remark(self, text: str, tell: Callable[[str], None]) -> None:
         tell(text)
-        self.transcript.add_note(text)
+        self.transcript.add_event(Note(text))

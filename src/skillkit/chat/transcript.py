@@ -61,9 +61,6 @@ class Transcript:
         else:
             self._add("command", event.line, event.status)
 
-    def add_note(self, text: str) -> None:
-        self._add("note", text)
-
     def save_to(self, path: Path) -> None:
         """From now on what is there and what comes; a file that exists is never overwritten."""
         if path != self._path:

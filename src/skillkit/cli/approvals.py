@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from skillkit.cli.options import MissingError, echo_json, json_option, screen_width, state_option
+from skillkit.cli.exit_codes import WRONG_USAGE
+from skillkit.cli.options import (
+    MissingError,
+    echo_json,
+    json_option,
+    moment_text,
+    on_one_line,
+    screen_width,
+    state_option,
+    table,
+)
 from skillkit.core.decide.requests import PastRequest, World
 from skillkit.core.decide.trust import Approval
 from skillkit.core.questions import OptionRequest, Prompt
 from skillkit.present.request import whole_text
-from skillkit.present.terminal import columns, visible
+from skillkit.present.terminal import visible
 
 __all__ = ["approvals"]
 
 CHANNEL = "cli"
 SHORT_ID = 12
 NEWEST = 20
-UNLIMITED = 10_000
-WRONG_USAGE = 2
 
 _HEADINGS = ("ID", "EXPIRES IN", "SESSION", "OPTIONS", "QUESTION")
 _SESSION_HEADINGS = ("SKILL", "SESSION", "DIGEST", "SINCE (UTC)", "BY", "FOLDER")
@@ -116,7 +122,7 @@ def show_command(request_id: str, state_dir: Path | None, as_json: bool) -> None
     with World(state_dir) as world:
         request = named_request(world.pending(), request_id)
     if request is None:
-        raise MissingError(f"No question {request_id!r} is waiting. `skillkit approvals list` shows which are.")
+        raise MissingError(f"No question {request_id!r} is waiting. 'skillkit approvals list' shows which are.")
     if as_json:
         echo_json(request=asdict(request))
     else:
@@ -142,7 +148,7 @@ def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_j
         if request is None:
             request = named_request([past.request for past in world.history()], request_id)
         if request is None:
-            raise MissingError(f"There is no question {request_id!r}. `skillkit approvals list` shows what waits.")
+            raise MissingError(f"There is no question {request_id!r}. 'skillkit approvals list' shows what waits.")
         answer = world.answer(request.id, option_id, CHANNEL)
     if as_json:
         echo_json(answer=asdict(answer))
@@ -180,7 +186,7 @@ def sessions_command(state_dir: Path | None, as_json: bool) -> None:
 def end_command(
     skill_name: str | None, session: str | None, is_all: bool, state_dir: Path | None, as_json: bool
 ) -> None:
-    """End what is approved for sessions: the next run asks again. Trust is ended by `skillkit trust remove`.
+    """End what is approved for sessions: the next run asks again. Trust is ended by 'skillkit trust remove'.
 
     \b
     Examples:
@@ -194,7 +200,7 @@ def end_command(
         gone = world.end_session_approvals(skill=skill_name, session_id=session)
     if not gone:
         what = "Nothing is" if skill_name is None else f"{skill_name!r} is not"
-        raise MissingError(f"{what} approved for a session here. `skillkit approvals sessions` shows what is.")
+        raise MissingError(f"{what} approved for a session here. See 'skillkit approvals sessions'.")
     if as_json:
         echo_json(ended=[asdict(each) for each in gone])
     else:
@@ -209,7 +215,7 @@ def named_request(requests: list[OptionRequest], given: str) -> OptionRequest | 
         return found[given]
     if len(found) > 1:
         raise click.BadParameter(
-            f"{given!r} fits {len(found)} questions: {', '.join(sorted(found))}. Write more of it.", param_hint="ID"
+            f"{given!r} fits {len(found)} questions: {', '.join(sorted(found))}. Write more of it.", param_hint="'ID'"
         )
     return next(iter(found.values()), None)
 
@@ -223,10 +229,6 @@ def request_text(request: OptionRequest) -> str:
         told = [on_one_line(request.title), *(f"  │ {line}" for line in visible(request.message).splitlines())]
     options = [f"  {option.id}  {on_one_line(option.label)}" for option in request.options]
     return "\n".join([*told, "", "Options:", *options])
-
-
-def on_one_line(text: str) -> str:
-    return visible(text).replace("\n", "\\n")
 
 
 def short_ids(requests: list[OptionRequest]) -> list[str]:
@@ -250,21 +252,5 @@ def past_cells(past: PastRequest) -> tuple[str, ...]:
 
 
 def session_cells(approval: Approval) -> tuple[str, ...]:
-    since = moment_text(approval.approved_at)
-    return (
-        approval.skill,
-        approval.session_id or "-",
-        approval.digest[:SHORT_ID],
-        since,
-        approval.channel,
-        approval.folder,
-    )
-
-
-def moment_text(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def table(rows: list[tuple[str, ...]]) -> str:
-    width = screen_width() if sys.stdout.isatty() else UNLIMITED
-    return "\n".join(columns(rows, width, indent=""))
+    session, since = approval.session_id or "-", moment_text(approval.approved_at)
+    return approval.skill, session, approval.digest[:SHORT_ID], since, approval.channel, approval.folder

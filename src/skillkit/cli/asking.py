@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.run.kernel import started_at
 
 __all__ = ["approver_for", "session_id"]
 
 SESSION_VARIABLE = "SKILLKIT_SESSION"
-START_TIME = 19  # after the closing bracket of /proc/PID/stat: field 22 of all
 
 
 def approver_for(state_dir: Path | None, *, yes: bool, wait: bool) -> Approver:
@@ -55,8 +55,5 @@ def session_id() -> str | None:
     if given or not hasattr(os, "getsid"):
         return given or None
     leader = os.getsid(0)
-    try:
-        started = Path(f"/proc/{leader}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[START_TIME]
-    except (OSError, IndexError):
-        return None
-    return f"terminal-{leader}-{started}"
+    started = started_at(leader)
+    return f"terminal-{leader}-{started}" if started else None

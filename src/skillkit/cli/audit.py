@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,17 +11,16 @@ from typing import BinaryIO
 
 import click
 
-from skillkit.cli.options import MissingError, echo_json, json_option, screen_width, state_option
+from skillkit.cli.options import MissingError, counted, echo_json, json_option, on_one_line, state_option, table
 from skillkit.core.record import AuditLog, Checkpoint, Record, checkpoint_from
 from skillkit.core.state import StateStore, state_folder
-from skillkit.present.terminal import columns, visible
+from skillkit.present.terminal import visible
 
 __all__ = ["audit"]
 
 BROKEN = 1
 FOLLOW_PAUSE_SECONDS = 0.5
 NEWEST = 20
-UNLIMITED = 10_000
 
 _HEADINGS = ("SEQ", "TIME (UTC)", "KIND", "SKILL", "SCRIPT", "WHAT HAPPENED")
 
@@ -77,7 +75,7 @@ def tail_command(
     elif as_json:
         echo_json(records=[record._asdict() for record in records])
     elif records:
-        click.echo("\n".join(table(records)))
+        click.echo("\n".join(lines_of(records)))
     else:
         click.echo(f"No records in {store.path}.", err=True)
 
@@ -97,7 +95,7 @@ def show_command(seq: int, state_dir: Path | None, as_json: bool) -> None:
     log = existing_log(state_dir)
     record = next(log.records(after=seq - 1, limit=1), None)
     if record is None or record.seq != seq:
-        raise MissingError(f"There is no record {seq}. `skillkit audit tail` shows which there are.")
+        raise MissingError(f"There is no record {seq}. 'skillkit audit tail' shows which there are.")
     if as_json:
         echo_json(record=record._asdict())
         return
@@ -140,10 +138,10 @@ def verify_command(
     if as_json:
         echo_json(**asdict(verification))
     elif verification.ok:
-        click.echo(f"Intact: {verification.count} records, the last with hash {verification.head}.")
+        click.echo(f"Intact: {counted(verification.count, 'record')}, the last with hash {verification.head}.")
     else:
         click.echo(f"Broken: {verification.problem}")
-        click.echo(f"hint: the {verification.count} records before it are intact.", err=True)
+        click.echo(f"hint: {counted(verification.count, 'record')} before it: intact.", err=True)
     if not verification.ok:
         context.exit(BROKEN)
 
@@ -207,11 +205,11 @@ def existing_log(state_dir: Path | None) -> AuditLog:
 def follow(log: AuditLog, shown: list[Record], wanted: dict[str, str | None], *, as_json: bool) -> None:
     # Taken before anything is shown: what comes meanwhile is new.
     last_seq = shown[-1].seq if shown else sum(record.seq for record in log.records(limit=1, newest_first=True))
-    for line in [json_line(record) for record in shown] if as_json else table(shown):
+    for line in [json_line(record) for record in shown] if as_json else lines_of(shown):
         click.echo(line)
     for record in arriving(log, last_seq, wanted):
         # Measured together with those above it, so that the columns stay where they are.
-        click.echo(json_line(record) if as_json else table([*shown, record])[-1])
+        click.echo(json_line(record) if as_json else lines_of([*shown, record])[-1])
 
 
 def arriving(log: AuditLog, last: int, wanted: dict[str, str | None]) -> Iterator[Record]:
@@ -228,7 +226,7 @@ def read_checkpoint(text: bytes) -> Checkpoint:
     try:
         return checkpoint_from(text)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--checkpoint") from error
+        raise click.BadParameter(str(error), param_hint="'--checkpoint'") from error
 
 
 def write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
@@ -236,17 +234,17 @@ def write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
     try:
         output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise click.BadParameter(f"{output}: {error.strerror}.", param_hint="--output") from error
+        raise click.BadParameter(
+            f"{output} cannot be written: {error.strerror}. Name another file.", param_hint="'--output'"
+        ) from error
 
 
 def json_line(record: Record) -> str:
     return json.dumps({"schema_version": 1, **record._asdict()}, ensure_ascii=False)
 
 
-def table(records: list[Record]) -> list[str]:
-    rows = [_HEADINGS, *(cells(record) for record in records)]
-    width = screen_width() if sys.stdout.isatty() else UNLIMITED
-    return columns(rows, width, indent="")
+def lines_of(records: list[Record]) -> list[str]:
+    return table([_HEADINGS, *map(cells, records)]).split("\n")
 
 
 def cells(record: Record) -> tuple[str, ...]:
@@ -272,7 +270,3 @@ def outcome(record: Record) -> str:
     words = [decided, f"by {fields['channel']}" if fields.get("channel") else ""]
     said = " ".join(filter(None, words))
     return f"{said}: {because}" if said and because else said or because or "-"
-
-
-def on_one_line(text: str) -> str:
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")

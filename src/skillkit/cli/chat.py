@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from skillkit.cli.asking import approver_for, session_id
-from skillkit.cli.options import echo_json, json_option, policy_options, roots_options
+from skillkit.cli.exit_codes import REFUSED
+from skillkit.cli.options import Chosen, counted, echo_json, json_option, policy_options, roots_options, settings_for
 from skillkit.cli.run import current_workspace, ended_by_signals
-from skillkit.core.config import Settings, current_folder, load_settings
+from skillkit.core.config import Settings
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.manager import SkillManager
 from skillkit.core.policy import ScriptPolicy
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["chat_command"]
 
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
-REFUSED = 126
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,6 @@ class Asked:
 def chat_command(
     ctx: click.Context,
     /,
-    policy: str | None,
-    readable: tuple[Path, ...],
-    writable: tuple[Path, ...],
-    network: bool,
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
     **given: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Talk with a model that can use your skills.
@@ -89,13 +83,12 @@ def chat_command(
     """
     from skillkit.chat import require_chat
 
+    chosen = cast("Chosen", {name: given.pop(name) for name in Chosen.__annotations__ if name != "state_dir"})
     asked = Asked(**given)
     if asked.as_json and asked.once is None and asked.prompt_file is None:
         raise click.UsageError("--json needs --once or --prompt-file.")
     require_chat()
-    settings = load_settings(current_folder()).chosen(
-        skills=skills, plugins=plugins, profile=policy, readable=readable, writable=writable, network=network
-    )
+    settings = settings_for(chosen)
     with ended_by_signals(), opened_chat(asked, settings) as (chat, processor):
         ctx.exit(run_chat(chat, processor, asked))
 
@@ -213,7 +206,7 @@ def greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool
     else:
         scripts = "may run, you are asked first"
     return (
-        f"{endpoint.model} at {endpoint.base_url}, {skills} skill{'' if skills == 1 else 's'}; scripts {scripts}.\n"
+        f"{endpoint.model} at {endpoint.base_url}, {counted(skills, 'skill')}; scripts {scripts}.\n"
         "/help lists commands. Ctrl-D ends the chat."
     )
 
@@ -229,12 +222,13 @@ def chosen_agent(asked: Asked, settings: Settings) -> Agent:
 
 def endpoint_for(asked: Asked, agent: Agent) -> Endpoint:
     """The key leaves the environment here: nothing that this process starts can get it from there."""
-    from skillkit.chat.agent import API_KEY_VARIABLE, is_loopback
+    from skillkit.chat.agent import API_KEY_VARIABLE, is_loopback, require_address
     from skillkit.chat.endpoint import DEFAULT_ADDRESS, Endpoint
 
     usual = os.environ.pop(API_KEY_VARIABLE, "")
     key = usual if agent.api_key_env == API_KEY_VARIABLE else os.environ.pop(agent.api_key_env, "")
     address = agent.base_url or os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
+    require_address("--base-url" if agent.base_url else ADDRESS_VARIABLE, address)
     if not agent.model:
         raise click.UsageError("No model is named. Give --model, or 'model' in the agent file.")
     if agent.base_url and not agent.is_own and not asked.base_url:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
 from skillkit.cli.asking import session_id
-from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, policy_options, roots_options
+from skillkit.cli.exit_codes import REFUSED
+from skillkit.cli.options import SKILL, Chosen, echo_json, json_option, manager_for, policy_options, roots_options
 from skillkit.cli.run import current_workspace, parsed_input
 from skillkit.core.runs import Decision, PreparedRun
 from skillkit.present.terminal import visible
 
 __all__ = ["check_command"]
 
-REFUSED = 126
 LABEL_WIDTH = 10
 
 
@@ -34,14 +33,8 @@ def check_command(
     script_name: str,
     argv: tuple[str, ...],
     given: str | None,
-    policy: str | None,
-    readable: tuple[Path, ...],
-    writable: tuple[Path, ...],
-    network: bool,
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
-    state_dir: Path | None,
     as_json: bool,
+    **chosen: Unpack[Chosen],
 ) -> None:
     """Say whether a script may run, why, and what it could reach; nothing is run.
 
@@ -53,8 +46,7 @@ def check_command(
       skillkit check csv-report report --policy locked
       skillkit check csv-report report --json -- ~/data/sales.csv
     """
-    chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
-    with manager_for(skills, plugins, state_dir, **chosen, session_id=session_id()) as manager:
+    with manager_for(chosen, session_id=session_id()) as manager:
         prepared = manager.prepare_skill_script(
             skill_name, script_name, parsed_input(given), argv=argv, workspace=current_workspace()
         )

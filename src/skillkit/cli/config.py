@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import echo_json, json_option
+from skillkit.cli.options import echo_json, json_option, on_one_line
 from skillkit.core.config import (
     Origin,
     Place,
@@ -84,13 +84,13 @@ def path_command(as_json: bool) -> None:
         click.echo(f"project  {described(project)}")
     else:
         places = ", ".join(map(str, searched)) or "nowhere: the search leaves out the home folder and what is above it"
-        click.echo(f"project  none; looked in {one_line(places)}")
+        click.echo(f"project  none; looked in {on_one_line(places)}")
 
 
 def described(file: Path | None) -> str:
     if file is None:
         return "none; you have no home folder"
-    return one_line(str(file)) + ("" if os.path.lexists(file) else " (not there)")
+    return on_one_line(str(file)) + ("" if os.path.lexists(file) else " (not there)")
 
 
 def aligned(origins: dict[str, Origin]) -> list[str]:
@@ -98,13 +98,9 @@ def aligned(origins: dict[str, Origin]) -> list[str]:
     key_width = max(map(len, values))
     value_width = min(WIDEST_VALUE, max(map(width_of, values.values())))
     return [
-        f"{key:<{key_width}} = {value}{' ' * (value_width - width_of(value))}  # {one_line(str(origins[key]))}"
+        f"{key:<{key_width}} = {value}{' ' * (value_width - width_of(value))}  # {on_one_line(str(origins[key]))}"
         for key, value in values.items()
     ]
-
-
-def one_line(text: str) -> str:
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def origin_structure(origin: Origin) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 import click
 
 import skillkit
+from skillkit.cli.exit_codes import REFUSED
 from skillkit.cli.main import exit_code_of
 from skillkit.cli.options import screen_width
 from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
@@ -28,7 +28,6 @@ from skillkit.present.terminal import visible
 
 __all__ = ["demo_command"]
 
-REFUSED = 126
 WAIT_SECONDS = 60
 SOURCE_ROWS = 6
 # Each attempt would succeed without walls.
@@ -133,8 +132,7 @@ def show_approval(stage: Stage) -> None:
     click.secho('>>> manager.execute_skill_script("csv-report", "report", argv=["--sample"])', bold=True)
     with World(stage.state) as world, waiting_run(stage, world) as run:
         request = first_request(world, run)
-        colour = sys.stdout.isatty()
-        click.echo(prompt_text(request, screen_width(), color=colour, source_rows=SOURCE_ROWS).rstrip())
+        click.echo(prompt_text(request, screen_width(), color=True, source_rows=SOURCE_ROWS).rstrip())
         words = ["approvals", "answer", request.id[:12], "yes_once", "--state-dir", stage.state]
         show_step("You answer where you are: in the terminal, in another one, on a page.", words)
         heading("Now it has run.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from skillkit.cli.channels import ChannelHealth, channels
-from skillkit.cli.options import echo_json, json_option
+from skillkit.cli.options import any_state_option, echo_json, json_option
 from skillkit.core.health import InterpreterHealth, TierHealth, interpreters, state_problem, tiers
 from skillkit.core.state import state_folder
 from skillkit.present.terminal import visible
@@ -18,7 +18,7 @@ __all__ = ["doctor_command"]
 
 
 @click.command("doctor")
-@click.option("--state-dir", type=click.Path(path_type=Path), help="Where skillkit keeps its state.")
+@any_state_option
 @json_option
 @click.pass_context
 def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Unpack
 
 import click
 
-from skillkit.cli.options import echo_json, json_option, manager_for, roots_options, screen_width
+from skillkit.cli.options import Places, counted, echo_json, json_option, manager_for, roots_options, screen_width
 from skillkit.cli.progress import folder_progress
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata
@@ -23,12 +23,10 @@ __all__ = ["list_command"]
 @click.option("--all", "include_shadowed", is_flag=True, help="Also skills whose name another one has.")
 @json_option
 def list_command(
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
-    state_dir: Path | None,
     with_problems: bool,
     include_shadowed: bool,
     as_json: bool,
+    **places: Unpack[Places],
 ) -> None:
     """List the skills that are installed here.
 
@@ -38,7 +36,7 @@ def list_command(
       skillkit list --skills ./skills --problems
       skillkit list --json | jq -r '.skills[].name'
     """
-    manager = manager_for(skills, plugins, state_dir)
+    manager = manager_for(places)
     with folder_progress() as on_progress:
         manager.discover(on_progress)
     found = manager.list_skills(include_shadowed=include_shadowed)
@@ -59,6 +57,7 @@ def show_skills(found: list[SkillMetadata], manager: SkillManager) -> None:
             ", ".join(str(root.path) for root in manager.roots) or "./skills, ./.claude/skills, ~/.claude/skills ..."
         )
         click.echo(f"No skills found. Looked in: {visible(places)}")
+        click.echo("hint: 'skillkit new NAME' makes one; --skills FOLDER looks elsewhere.", err=True)
         return
     seen = set[str]()
     rows = []
@@ -68,7 +67,7 @@ def show_skills(found: list[SkillMetadata], manager: SkillManager) -> None:
     header, *lines = columns([("SKILL", "FROM", "DESCRIPTION"), *rows], screen_width())
     click.secho(header, bold=True)
     click.echo("\n".join(lines))
-    click.echo(f"\n{len(found)} skill{'s' if len(found) != 1 else ''}")
+    click.echo(f"\n{counted(len(found), 'skill')}")
 
 
 def show_problems(diagnostics: list[Diagnostic], *, in_full: bool) -> None:

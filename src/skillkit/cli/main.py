@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -9,6 +10,7 @@ from importlib import import_module
 import click
 
 from skillkit._version import __version__
+from skillkit.cli.exit_codes import INTERRUPTED, NOT_FOUND, OWN_FAILURE, REFUSED
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
     InterpreterNotAllowedError,
@@ -25,9 +27,6 @@ from skillkit.core.exceptions import (
 
 __all__ = ["cli", "main"]
 
-OWN_FAILURE = 125
-REFUSED = 126
-NOT_FOUND = 127
 EXIT_CODES: tuple[tuple[tuple[type[SkillKitError], ...], int], ...] = (
     ((SkillNotFoundError, ScriptNotFoundError, InterpreterNotFoundError), NOT_FOUND),
     (
@@ -42,10 +41,9 @@ EXIT_CODES: tuple[tuple[tuple[type[SkillKitError], ...], int], ...] = (
         REFUSED,
     ),
 )
-INTERRUPTED = 130
 HOW_TO_APPROVE = (
-    "Approve it from a terminal, by 'skillkit trust add SKILL', for this run by --yes, or elsewhere by --wait and "
-    "'skillkit approvals'."
+    "To approve it, run it in a terminal, add --yes for this one run, trust the skill ('skillkit trust add SKILL'), "
+    "or add --wait and answer by 'skillkit approvals'."
 )
 
 COMMANDS = {
@@ -84,12 +82,20 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A mistyped command is answered with the nearest one."""
-        import difflib
+        if args[0] not in COMMANDS:
+            import difflib
 
-        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-        if near and args[0] not in COMMANDS:
-            ctx.fail(f"No command is named {args[0]!r}. Did you mean {near[0]!r}?")
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            remedy = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(COMMANDS)}."
+            ctx.fail(f"No command is named {args[0]!r}. {remedy}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """A reader that stops early is no failure, though click would make one of it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return 0
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -118,7 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def exit_code_of(words: list[str]) -> int:
     try:
-        code = cli.main(args=words, prog_name="skillkit", standalone_mode=False)
+        color = False if os.environ.get("NO_COLOR") else None
+        code = cli.main(args=words, prog_name="skillkit", standalone_mode=False, color=color)
         sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code

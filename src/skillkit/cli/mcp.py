@@ -7,11 +7,11 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
-from skillkit.cli.options import manager_for, policy_options, roots_options
+from skillkit.cli.options import Chosen, manager_for, policy_options, roots_options
 from skillkit.cli.run import current_workspace
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
@@ -60,13 +60,7 @@ def mcp_command(
     approval_wait: float,
     ask_locally: bool,
     workspace: Path | None,
-    policy: str | None,
-    readable: tuple[Path, ...],
-    writable: tuple[Path, ...],
-    network: bool,
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
-    state_dir: Path | None,
+    **chosen: Unpack[Chosen],
 ) -> None:
     """Serve skills to MCP clients: tools, resources and prompts.
 
@@ -86,11 +80,8 @@ def mcp_command(
     require_mcp()
     from skillkit.integrations.mcp.server import create_server
 
-    chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
     with ExitStack() as held:
-        manager = held.enter_context(
-            manager_for(skills, plugins, state_dir, **chosen, workspace=workspace or current_workspace())
-        )
+        manager = held.enter_context(manager_for(chosen, workspace=workspace or current_workspace()))
         page = held.enter_context(local_page(manager))
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
         if address is None:

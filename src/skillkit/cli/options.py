@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 import click
 
-from skillkit.core.config import current_folder, load_settings
+from skillkit.cli.exit_codes import NOT_FOUND
+from skillkit.core.config import Settings, current_folder, load_settings
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
 from skillkit.core.policy import PROFILES
+from skillkit.present.terminal import columns, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,32 +24,39 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SKILL",
+    "Chosen",
     "MissingError",
+    "Places",
+    "any_state_option",
+    "counted",
     "echo_json",
     "json_option",
     "manager_for",
+    "moment_text",
+    "on_one_line",
     "policy_options",
     "roots_options",
     "screen_width",
+    "settings_for",
     "state_option",
+    "table",
 ]
 
-NOT_FOUND = 127
+UNLIMITED = 10_000
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+STATE_HELP = "Where skillkit keeps its state."
+state_option = click.option("--state-dir", type=click.Path(path_type=Path, file_okay=False), help=STATE_HELP)
+# Whoever runs or looks at the machine says by itself what is wrong with the folder.
+any_state_option = click.option("--state-dir", type=click.Path(path_type=Path), help=STATE_HELP)
 
 
 class MissingError(click.ClickException):
     """What was asked for is not there."""
 
     exit_code = NOT_FOUND
-
-
-def state_option(function: Decorated) -> Decorated:
-    kind = click.Path(path_type=Path, file_okay=False)
-    return click.option("--state-dir", type=kind, help="Where skillkit keeps its state.")(function)
 
 
 def roots_options(function: Decorated) -> Decorated:
@@ -66,7 +77,7 @@ def roots_options(function: Decorated) -> Decorated:
                 type=click.Path(path_type=Path),
                 help="Also use this plugin folder (repeatable).",
             ),
-            click.option("--state-dir", type=click.Path(path_type=Path), help="Where skillkit keeps its state."),
+            any_state_option,
         )
     ):
         function = option(function)
@@ -78,7 +89,9 @@ def policy_options(function: Decorated) -> Decorated:
     path = click.Path(path_type=Path)
     for option in reversed(
         (
-            click.option("--policy", type=click.Choice(list(PROFILES)), help="Use this profile, not the settings."),
+            click.option(
+                "--policy", "profile", type=click.Choice(list(PROFILES)), help="Use this profile, not the settings."
+            ),
             click.option("--read", "readable", multiple=True, type=path, help="Let it read this path too."),
             click.option("--write", "writable", multiple=True, type=path, help="Let it write there too."),
             click.option("--network", is_flag=True, help="Let it use the network."),
@@ -88,22 +101,31 @@ def policy_options(function: Decorated) -> Decorated:
     return function
 
 
-def manager_for(
-    skills: tuple[Path, ...] = (),
-    plugins: tuple[Path, ...] = (),
-    state_dir: Path | None = None,
-    *,
-    profile: str | None = None,
-    readable: tuple[Path, ...] = (),
-    writable: tuple[Path, ...] = (),
-    network: bool = False,
-    **more: Any,  # noqa: ANN401 - the manager's own
-) -> SkillManager:
-    """By the settings that hold in this folder, and what was chosen on the command line."""
-    settings = load_settings(current_folder()).chosen(
-        skills=skills, plugins=plugins, profile=profile, readable=readable, writable=writable, network=network
-    )
-    return SkillManager(**settings.manager_arguments(), state_dir=state_dir, **more)
+class Places(TypedDict, total=False):
+    """What `roots_options` give."""
+
+    skills: tuple[Path, ...]
+    plugins: tuple[Path, ...]
+    state_dir: Path | None
+
+
+class Chosen(Places, total=False):
+    """What `roots_options` and `policy_options` give together."""
+
+    profile: str | None
+    readable: tuple[Path, ...]
+    writable: tuple[Path, ...]
+    network: bool
+
+
+def settings_for(chosen: Chosen | Places) -> Settings:
+    """Those that hold in this folder, and what was chosen on the command line."""
+    named = cast("dict[str, Any]", {name: value for name, value in chosen.items() if name != "state_dir"})
+    return load_settings(current_folder()).chosen(**named)
+
+
+def manager_for(chosen: Chosen | Places, **more: Any) -> SkillManager:  # noqa: ANN401 - the manager's own
+    return SkillManager(**settings_for(chosen).manager_arguments(), state_dir=chosen.get("state_dir"), **more)
 
 
 class SkillName(click.ParamType[str]):
@@ -119,9 +141,9 @@ class SkillName(click.ParamType[str]):
     ) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        given = {key: ctx.params[key] for key in ("skills", "plugins", "state_dir") if ctx.params.get(key)}
+        given = {key: ctx.params[key] for key in Places.__annotations__ if ctx.params.get(key)}
         try:
-            skills = manager_for(**given).list_skills()
+            skills = manager_for(cast("Places", given)).list_skills()
         except SkillKitError:
             return []
         return [
@@ -134,6 +156,23 @@ SKILL = SkillName()
 
 def screen_width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """As wide as the screen; in a pipe nothing is cut."""
+    return "\n".join(columns(rows, screen_width() if sys.stdout.isatty() else UNLIMITED, indent=""))
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def moment_text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def on_one_line(text: str) -> str:
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def echo_json(**fields: Any) -> None:  # noqa: ANN401 - whatever JSON can say

@@ -9,12 +9,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
 from skillkit.cli.asking import approver_for, session_id
-from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, policy_options, roots_options
+from skillkit.cli.exit_codes import SIGNAL_BASE
+from skillkit.cli.options import (
+    SKILL,
+    Chosen,
+    counted,
+    echo_json,
+    json_option,
+    manager_for,
+    policy_options,
+    roots_options,
+)
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
 from skillkit.core.policy import require_timeout
 from skillkit.core.runs import ScriptExecutionResult
@@ -22,8 +32,6 @@ from skillkit.present.result import result_structure, written
 from skillkit.present.terminal import visible
 
 __all__ = ["run_command"]
-
-SIGNAL_BASE = 128
 
 
 def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None) -> float | None:
@@ -56,17 +64,11 @@ def run_command(
     argv: tuple[str, ...],
     given: str | None,
     timeout: float | None,
-    policy: str | None,
-    readable: tuple[Path, ...],
-    writable: tuple[Path, ...],
-    network: bool,
     yes: bool,
     wait: bool,
     keep: Path | None,
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
-    state_dir: Path | None,
     as_json: bool,
+    **chosen: Unpack[Chosen],
 ) -> None:
     """Run one script of a skill.
 
@@ -80,10 +82,8 @@ def run_command(
       skillkit run csv-report chart --keep ./out -- --sample --column price
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
-    chosen: dict[str, Any] = {"profile": policy, "readable": readable, "writable": writable, "network": network}
-    asked: dict[str, Any] = {"approver": approver_for(state_dir, yes=yes, wait=wait), "session_id": session_id()}
-    manager = manager_for(skills, plugins, state_dir, **chosen, **asked)
-    with ended_by_signals(), manager:
+    approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
+    with ended_by_signals(), manager_for(chosen, approver=approver, session_id=session_id()) as manager:
         result = manager.execute_skill_script(
             skill_name,
             script_name,
@@ -112,10 +112,12 @@ def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value
         elif given.startswith("@"):
             text = Path(given[1:]).read_text(encoding="utf-8")
         return json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise ArgumentSerializationError(
-            f"--input is not JSON that can be read: {error}. Quote it for your shell."
+            f"--input: no JSON can be read from {given.removeprefix('@')!r}: {error.strerror}. Name another file."
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise ArgumentSerializationError(f"--input is no JSON: {error}. Quote it for your shell.") from error
 
 
 def current_workspace() -> Path | None:
@@ -183,6 +185,6 @@ def show_end(result: ScriptExecutionResult, kept: list[Path]) -> None:
         remarks.append(result.hint)
     remarks += [f"kept {path}" for path in kept]
     if result.artifacts and not kept:
-        remarks.append(f"{len(result.artifacts)} file(s) left in the work folder; --keep DIR saves them")
+        remarks.append(f"{counted(len(result.artifacts), 'file')} left in the work folder; --keep DIR saves them")
     for remark in remarks:
         click.echo(f"skillkit: {visible(remark)}", err=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Unpack
 
 import click
 
-from skillkit.cli.options import SKILL, echo_json, json_option, manager_for, roots_options, screen_width
+from skillkit.cli.options import SKILL, Places, echo_json, json_option, manager_for, roots_options, screen_width
 from skillkit.core.models import Skill
 from skillkit.present.catalog import script_structure, skill_structure
 from skillkit.present.terminal import columns, visible
@@ -21,11 +22,9 @@ __all__ = ["show_command"]
 @json_option
 def show_command(
     skill_name: str,
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
-    state_dir: Path | None,
     with_text: bool,
     as_json: bool,
+    **places: Unpack[Places],
 ) -> None:
     """Show one skill with its scripts.
 
@@ -35,7 +34,7 @@ def show_command(
       skillkit show csv-report --text
       skillkit show my-plugin:csv-report --json
     """
-    manager = manager_for(skills, plugins, state_dir)
+    manager = manager_for(places)
     skill = manager.load_skill(skill_name)
     if as_json:
         echo_json(

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Unpack
 
 import click
 
 from skillkit.cli.options import (
     SKILL,
     MissingError,
+    Places,
+    counted,
     echo_json,
     json_option,
     manager_for,
+    moment_text,
+    on_one_line,
     roots_options,
-    screen_width,
     state_option,
+    table,
 )
 from skillkit.core.decide.trust import Approval, StandingApprovals
 from skillkit.core.digest import manifest_of, snapshot_of
@@ -61,12 +64,10 @@ def trust() -> None:
 @json_option
 def add_command(
     skill_name: str,
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
-    state_dir: Path | None,
     reviewed: str | None,
     is_sure: bool,
     as_json: bool,
+    **places: Unpack[Places],
 ) -> None:
     """Trust a skill with exactly its present content.
 
@@ -76,7 +77,7 @@ def add_command(
       skillkit trust add csv-report --yes
       skillkit trust add csv-report --yes --digest 685465d6...
     """
-    with manager_for(skills, plugins, state_dir) as manager:
+    with manager_for(places) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
     manifest, place = manifest_of(skill.base_directory), skill.base_directory
     require_reviewed(skill.name, manifest.digest, reviewed)
@@ -90,6 +91,9 @@ def add_command(
         if not is_sure:
             click.confirm("Trust it as it is now?", abort=True, err=True)
         kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL)
+    except click.Abort:
+        click.echo("\nIt is not trusted. Answer y, or look at it and add --yes.", err=True)
+        raise
     except OSError as error:
         raise StateUnavailableError(
             f"No copy of {skill.name!r} can be kept in {folder}: {error.strerror or error}. "
@@ -146,7 +150,7 @@ def change_summary(approved: Path | None, count: int) -> str:
         return "never approved before"
     if not approved.is_dir():
         return "the copy of what was approved is gone, so nothing can be compared"
-    return f"{count:,} files since it was approved, as below" if count else "nothing since it was approved"
+    return f"{counted(count, 'file')} since it was approved, as below" if count else "nothing since it was approved"
 
 
 @trust.command("list")
@@ -166,8 +170,7 @@ def list_command(state_dir: Path | None, as_json: bool) -> None:
     if as_json:
         echo_json(trusted=[asdict(each) for each in found])
     elif found:
-        width = screen_width() if sys.stdout.isatty() else UNLIMITED
-        click.echo("\n".join(columns([_HEADINGS, *map(cells, found)], width, indent="")))
+        click.echo(table([_HEADINGS, *map(cells, found)]))
     else:
         click.echo(f"No skill is trusted in {visible(str(store.folder))}.", err=True)
         click.echo("hint: skillkit trust add SKILL", err=True)
@@ -191,7 +194,7 @@ def remove_command(skill_name: str, folder: str | None, state_dir: Path | None, 
     gone = StandingApprovals(store).remove_trust(skill_name, folder=place) if store.path.exists() else []
     store.close()
     if not gone:
-        raise MissingError(f"{skill_name!r} is not trusted here. `skillkit trust list` shows what is.")
+        raise MissingError(f"{skill_name!r} is not trusted here. 'skillkit trust list' shows what is.")
     if as_json:
         echo_json(removed=[asdict(each) for each in gone])
     else:
@@ -203,9 +206,7 @@ def remove_command(skill_name: str, folder: str | None, state_dir: Path | None, 
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @roots_options
 @json_option
-def diff_command(
-    skill_name: str, skills: tuple[Path, ...], plugins: tuple[Path, ...], state_dir: Path | None, as_json: bool
-) -> None:
+def diff_command(skill_name: str, as_json: bool, **places: Unpack[Places]) -> None:
     """Show what changed in a skill since it was approved last.
 
     \b
@@ -213,7 +214,7 @@ def diff_command(
       skillkit trust diff csv-report
       skillkit trust diff csv-report --json
     """
-    with manager_for(skills, plugins, state_dir) as manager:
+    with manager_for(places) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
     copy = approved_copy(skill, folder)
     from skillkit.core.decide.changes import changes_between
@@ -232,20 +233,21 @@ def approved_copy(skill: Skill, state_dir: Path) -> Path:
     digest = StandingApprovals(store).last_approved_digest(skill.name, skill.base_directory)
     store.close()
     if digest is None:
-        raise MissingError(f"{skill.name!r} was never approved here. `skillkit trust add` approves it.")
+        raise MissingError(f"{skill.name!r} was never approved here. 'skillkit trust add {skill.name}' approves it.")
     copy = state_dir / "snapshots" / digest
     if not copy.is_dir():
-        raise MissingError(f"The copy of what was approved of {skill.name!r} is gone, so nothing can be compared.")
+        raise MissingError(
+            f"The copy of what was approved of {skill.name!r} is gone, so nothing can be compared. "
+            f"'skillkit trust add {skill.name}' keeps a new one."
+        )
     return copy
 
 
 def change_text(change: FileChange) -> str:
     """Our own words stand at the left margin, what the skill wrote stands behind a bar."""
     lines = [f"  │ {line}" for line in visible(change.diff).splitlines()]
-    path = visible(change.path).replace("\n", "\\n")
-    return "\n".join([f"{change.kind}: {path}", *lines])
+    return "\n".join([f"{change.kind}: {on_one_line(change.path)}", *lines])
 
 
 def cells(approval: Approval) -> tuple[str, ...]:
-    moment = datetime.fromtimestamp(approval.approved_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return approval.skill, approval.digest[:SHORT_DIGEST], moment, approval.folder
+    return approval.skill, approval.digest[:SHORT_DIGEST], moment_text(approval.approved_at), approval.folder

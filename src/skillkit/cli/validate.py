@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import echo_json, json_option
+from skillkit.cli.options import counted, echo_json, json_option
 from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
 from skillkit.core.values import Diagnostic
 from skillkit.present.catalog import diagnostic_structure
@@ -52,6 +52,5 @@ def show(problems: list[Diagnostic], checked: int, errors: int) -> None:
         place, _, rest = str(problem).partition(f": {problem.severity}: ")
         colour = "red" if problem.severity == "error" else "yellow"
         click.echo(f"{visible(place)}: {click.style(problem.severity, fg=colour)}: {visible(rest)}")
-    warnings = len(problems) - errors
-    summary = f"{checked} checked, {errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
+    summary = f"{checked} checked, {counted(errors, 'error')}, {counted(len(problems) - errors, 'warning')}"
     click.secho(summary, bold=True, fg="red" if errors else "green")

@@ -6,11 +6,11 @@ import json
 import os
 import threading
 from contextlib import ExitStack
-from pathlib import Path
+from typing import Unpack
 
 import click
 
-from skillkit.cli.options import json_option, manager_for, roots_options
+from skillkit.cli.options import Places, json_option, manager_for, roots_options
 from skillkit.cli.run import ended_by_signals
 
 __all__ = ["web_command"]
@@ -26,10 +26,8 @@ LAST_PORT = 65535
 def web_command(
     port: int | None,
     no_open: bool,
-    skills: tuple[Path, ...],
-    plugins: tuple[Path, ...],
-    state_dir: Path | None,
     as_json: bool,
+    **places: Unpack[Places],
 ) -> None:
     """Show the approval page in your browser.
 
@@ -48,7 +46,7 @@ def web_command(
     from skillkit.web.approver import LocalPage
 
     with ended_by_signals(), ExitStack() as held:
-        manager = held.enter_context(manager_for(skills, plugins, state_dir))
+        manager = held.enter_context(manager_for(places))
         page = held.enter_context(LocalPage(manager.state_dir, manager=manager, port=port or 0))
         if port is not None:
             page.serve()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import manager_for
+from skillkit.cli.options import Places, manager_for
 from skillkit.cli.run import ended_by_signals
 
 __all__ = ["run_window"]
@@ -24,7 +24,7 @@ def run_window(state_dir: Path | None) -> None:
 
     with (
         ended_by_signals(),
-        manager_for(state_dir=state_dir) as manager,
+        manager_for(Places(state_dir=state_dir)) as manager,
         LocalPage(manager.state_dir, manager=manager) as page,
         Herald(page.world, lambda: notify(page.link)),
     ):

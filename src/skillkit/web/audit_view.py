@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +18,7 @@ from skillkit.web.icons import icon
 from skillkit.web.links import Links
 from skillkit.web.markup import Child, Markup, tag
 from skillkit.web.served import served
-from skillkit.web.shown import plural
+from skillkit.web.shown import empty_card, listing, plural
 
 __all__ = ["audit_page"]
 
@@ -46,16 +47,16 @@ def audit_page(request: Request) -> Response:
     records, verification = read(served(request).world.folder, is_asked="check" in request.query_params)
     runs = runs_in(records)
     found = [run for run in runs if wanted.fits(run)]
-    content: Child = nothing()
+    content: Child = empty_card("file", tag("p", "Nothing ran and nothing was refused yet."))
     if runs:
         content = [chain_notice(verification, records, links), filters(runs, wanted, links), chart(found), table(found)]
     body = tag("div", tag("h1", "Audit"), content, class_="stack")
     return framed(request, "Audit", body, current="/audit")
 
 
-def read(folder: object, *, is_asked: bool) -> tuple[list[Record], Verification | None]:
+def read(folder: Path, *, is_asked: bool) -> tuple[list[Record], Verification | None]:
     """The newest records; a long log is checked only when somebody asks."""
-    store = StateStore(str(folder))
+    store = StateStore(folder)
     if not store.path.exists():
         return [], None
     try:
@@ -65,10 +66,6 @@ def read(folder: object, *, is_asked: bool) -> tuple[list[Record], Verification 
         return records, log.verify() if is_short or is_asked else None
     finally:
         store.close()
-
-
-def nothing() -> Markup:
-    return tag("div", icon("file"), tag("p", "Nothing ran and nothing was refused yet."), class_="card empty")
 
 
 def chain_notice(verification: Verification | None, records: list[Record], links: Links) -> Markup:
@@ -105,27 +102,22 @@ def choice(name: str, label: str, options: list[tuple[str, str]], chosen: str) -
 def table(runs: list[Run]) -> Child:
     if not runs:
         return tag("p", "Nothing fits these filters.", class_="card")
-    names = ("Record", "Time (UTC)", "Script", "Outcome", "Took", "Session")
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in names]))
-    body = tag("tbody", [row(run) for run in runs[:LISTED]])
-    listed = tag("div", tag("table", head, body, class_="listing"), class_="card scroll", tabindex=0, role="region",
-                 aria_label="Runs and refusals")  # fmt: skip
     more = len(runs) - LISTED
     hint = f"{more:,} more. See all with: skillkit audit tail -n {len(runs)}"
+    listed = listing("Runs and refusals", [row(run) for run in runs[:LISTED]])
     return [listed, tag("p", hint, class_="quiet") if more > 0 else None]
 
 
-def row(run: Run) -> Markup:
+def row(run: Run) -> dict[str, Child]:
     took = f"{run.seconds:.2f} s" if run.seconds is not None else "-"
     kind = {"succeeded": "chip good", "refused": "chip warn"}.get(run.outcome, "chip")
     kind = "chip bad" if run.outcome in ("failed", "timed_out") else kind
     outcome = [tag("span", OUTCOMES[run.outcome], class_=kind), tag("span", run.details, class_="quiet")]
-    cells: list[tuple[str, Child]] = [
-        ("Record", run.seq),
-        ("Time (UTC)", tag("span", run.moment, class_="number")),
-        ("Script", tag("div", tag("code", run.script or "-"), tag("code", run.skill, class_="quiet"), class_="who")),
-        ("Outcome", tag("div", outcome, class_="outcome")),
-        ("Took", tag("span", took, class_="number")),
-        ("Session", tag("code", run.session) if run.session else "-"),
-    ]
-    return tag("tr", [tag("td", value, data_name=name) for name, value in cells])
+    return {
+        "Record": run.seq,
+        "Time (UTC)": tag("span", run.moment, class_="number"),
+        "Script": tag("div", tag("code", run.script or "-"), tag("code", run.skill, class_="quiet"), class_="who"),
+        "Outcome": tag("div", outcome, class_="outcome"),
+        "Took": tag("span", took, class_="number"),
+        "Session": tag("code", run.session) if run.session else "-",
+    }

@@ -10,7 +10,7 @@ from skillkit.web.frame import framed, links_of
 from skillkit.web.markup import Child, tag
 from skillkit.web.shown import facts, moment
 
-__all__ = ["answer_words", "closed_page", "outcome_words"]
+__all__ = ["OUTCOMES", "answer_words", "closed_page"]
 
 OUTCOMES = {
     "expired": "Nobody answered in time, so nothing was approved.",
@@ -44,17 +44,11 @@ def closed_page(request: Request, past: PastRequest, *, is_answering: bool = Fal
 def words_for(past: PastRequest, *, is_answering: bool) -> tuple[str, str]:
     if past.answer is None:
         heading = "This request has expired" if past.outcome == "expired" else "This request is over"
-        return heading, outcome_words(past)
+        return heading, OUTCOMES.get(past.outcome, past.outcome)
     said = f"“{answer_words(past)}” was the answer, given through {past.answer.channel}."
     if is_answering:
         return "Already answered", f"{said} The first answer wins; yours was not used."
     return "Answered", said
-
-
-def outcome_words(past: PastRequest) -> str:
-    if past.answer is not None:
-        return f"{answer_words(past)}, through {past.answer.channel}"
-    return OUTCOMES.get(past.outcome, past.outcome)
 
 
 def answer_words(past: PastRequest) -> str:

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from skillkit.core.decide.requests import World
@@ -101,9 +100,7 @@ class Herald:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join()
 

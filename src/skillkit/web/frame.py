@@ -11,13 +11,19 @@ from skillkit.web.icons import icon
 from skillkit.web.links import Links
 from skillkit.web.markup import Child, Markup, document, tag
 
-__all__ = ["framed", "links_of"]
+__all__ = ["framed", "links_of", "path_within"]
 
 SECTIONS = (("/", "Pending"), ("/history", "History"), ("/audit", "Audit"), ("/skills", "Skills"))
 
 
 def links_of(request: Request) -> Links:
     return Links(str(request.scope.get("root_path", "")).rstrip("/"))
+
+
+def path_within(request: Request) -> str:
+    """Below the place where the page is mounted."""
+    path, root = str(request.scope["path"]), str(request.scope.get("root_path", ""))
+    return path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
 
 
 def framed(

@@ -10,10 +10,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillkit.web.access import Access
+from skillkit.web.frame import path_within
 from skillkit.web.neighbours import is_stranger
 from skillkit.web.refusals import Refusal, refused
 
-__all__ = ["SECURITY_HEADERS", "Gate", "path_within", "session_of"]
+__all__ = ["SECURITY_HEADERS", "Gate", "session_of"]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -66,7 +67,7 @@ class Gate:
             return refused(request, Refusal.HOST)
         if is_from_elsewhere(request):
             return refused(request, Refusal.ORIGIN)
-        path = path_within(request.scope)
+        path = path_within(request)
         if path in OPEN_PATHS or path.startswith("/static/"):
             return None
         return self.unwelcome_call(request) if path.startswith("/api/") else self.unwelcome_guest(request)
@@ -125,9 +126,3 @@ def origin_of(headers: Headers) -> str | None:
 
 def session_of(request: Request, access: Access) -> str:
     return request.cookies.get(access.cookie_name, "")
-
-
-def path_within(scope: Scope) -> str:
-    """Below the place where the page is mounted."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path

@@ -8,12 +8,11 @@ from starlette.responses import Response
 from skillkit.core.decide.requests import PastRequest
 from skillkit.web.closed_view import OUTCOMES, answer_words
 from skillkit.web.frame import framed, links_of
-from skillkit.web.icons import icon
 from skillkit.web.links import Links
 from skillkit.web.markup import Child, Markup, tag
 from skillkit.web.prompts import NO
 from skillkit.web.served import served
-from skillkit.web.shown import moment, plural
+from skillkit.web.shown import empty_card, listing, moment, plural
 
 __all__ = ["history_page"]
 
@@ -25,31 +24,21 @@ def history_page(request: Request) -> Response:
     links = links_of(request)
     heading = tag("h1", "History")
     told = tag("p", f"The newest {plural(len(past), 'request')}. What they showed is not kept.", class_="quiet")
-    content = [told, table(past, links)] if past else nothing()
+    rows = [row(each, links) for each in past]
+    content = (
+        [told, listing("Past requests", rows)] if past else empty_card("clock", tag("p", "Nothing was asked yet."))
+    )
     return framed(request, "History", tag("div", heading, content, class_="stack"), current="/history")
 
 
-def nothing() -> Markup:
-    return tag("div", icon("clock"), tag("p", "Nothing was asked yet."), class_="card empty")
-
-
-def table(past: list[PastRequest], links: Links) -> Markup:
-    names = ("Asked", "Question", "Answer", "Through", "Session")
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in names]))
-    rows = [row(each, links) for each in past]
-    table = tag("table", head, tag("tbody", rows), class_="listing")
-    return tag("div", table, class_="card scroll", tabindex=0, role="region", aria_label="Past requests")
-
-
-def row(past: PastRequest, links: Links) -> Markup:
-    cells: list[tuple[str, Child]] = [
-        ("Asked", moment(past.request.created_at)),
-        ("Question", tag("a", past.request.title, href=links.request(past.request.id))),
-        ("Answer", outcome(past)),
-        ("Through", tag("code", past.answer.channel) if past.answer else "-"),
-        ("Session", tag("code", past.request.session_id) if past.request.session_id else "-"),
-    ]
-    return tag("tr", [tag("td", value, data_name=name) for name, value in cells])
+def row(past: PastRequest, links: Links) -> dict[str, Child]:
+    return {
+        "Asked": moment(past.request.created_at),
+        "Question": tag("a", past.request.title, href=links.request(past.request.id)),
+        "Answer": outcome(past),
+        "Through": tag("code", past.answer.channel) if past.answer else "-",
+        "Session": tag("code", past.request.session_id) if past.request.session_id else "-",
+    }
 
 
 def outcome(past: PastRequest) -> Markup:

@@ -10,6 +10,11 @@ __all__ = ["openapi_description"]
 
 JSON = dict[str, Any]
 
+
+def ref(name: str) -> JSON:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
 TEXT: JSON = {"type": "string"}
 SECONDS: JSON = {"type": "number", "description": "Seconds since 1970, UTC."}
 OPTION: JSON = {"type": "object", "required": ["id", "label"], "properties": {"id": TEXT, "label": TEXT}}
@@ -26,11 +31,11 @@ SUMMARY: JSON = {
         "state": {"enum": ["pending", "answered", "expired", "withdrawn", "abandoned"]},
         "title": TEXT,
         "message": TEXT,
-        "options": {"type": "array", "items": {"$ref": "#/components/schemas/Option"}},
+        "options": {"type": "array", "items": ref("Option")},
         "session_id": {"type": ["string", "null"]},
         "created_at": SECONDS,
         "expires_at": SECONDS,
-        "answer": {"oneOf": [{"$ref": "#/components/schemas/Answer"}, {"type": "null"}]},
+        "answer": {"oneOf": [ref("Answer"), {"type": "null"}]},
     },
 }
 CONTEXT: JSON = {
@@ -51,7 +56,7 @@ ERROR: JSON = {
     "properties": {
         "schema_version": {"const": 1},
         "error": {"type": "object", "required": ["code", "message"], "properties": {"code": TEXT, "message": TEXT}},
-        "answer": {"$ref": "#/components/schemas/Answer"},
+        "answer": ref("Answer"),
     },
 }
 REQUEST_ID: JSON = {"name": "request_id", "in": "path", "required": True, "schema": TEXT}
@@ -98,7 +103,7 @@ def openapi_description(address: str) -> JSON:
 
 def paths() -> JSON:
     one = {"parameters": [REQUEST_ID]}
-    listed = {"type": "array", "items": {"$ref": "#/components/schemas/RequestSummary"}}
+    listed = {"type": "array", "items": ref("RequestSummary")}
     told = "First what waits now, then every change: event `pending`, data {version, pending: [id]}."
     stream = {"200": {"description": told, "content": {"text/event-stream": {"schema": TEXT}}}}
     return {
@@ -144,7 +149,3 @@ def enveloped(name: str, schema: JSON) -> JSON:
         "properties": {"schema_version": {"const": 1}, name: schema},
     }
     return {"200": {"description": "Done.", "content": {"application/json": {"schema": content}}}}
-
-
-def ref(name: str) -> JSON:
-    return {"$ref": f"#/components/schemas/{name}"}

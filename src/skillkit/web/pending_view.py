@@ -16,7 +16,7 @@ from skillkit.web.links import Links
 from skillkit.web.markup import Child, Markup, tag
 from skillkit.web.prompts import Shown, shown_request
 from skillkit.web.served import served
-from skillkit.web.shown import plural, within
+from skillkit.web.shown import empty_card, plural, within
 
 __all__ = ["pending_page"]
 
@@ -81,12 +81,10 @@ def flags(shown: Shown) -> Child:
 
 
 def nothing() -> Markup:
-    return tag(
-        "div",
-        icon("check"),
+    return empty_card(
+        "check",
         tag("p", "When a skill wants to run a script that policy asks about, it appears here by itself."),
         tag("p", "Try it: ", tag("code", "skillkit run SKILL SCRIPT --wait"), class_="quiet"),
-        class_="card empty",
     )
 
 

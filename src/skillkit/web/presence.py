@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from skillkit.core.run.kernel import started_at
+
 __all__ = ["RunningPage", "announced", "running_page"]
 
 FILE_NAME = "page.json"
 PATIENCE_SECONDS = 5.0
-START_TIME = 19  # after the closing bracket of /proc/PID/stat: field 22 of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,3 @@ def announced(folder: Path, address: str, token: str) -> Iterator[None]:
     finally:
         if running_page(folder) == page:
             path.unlink(missing_ok=True)
-
-
-def started_at(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[START_TIME]
-    except (OSError, IndexError):
-        return ""

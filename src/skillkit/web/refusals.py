@@ -8,7 +8,7 @@ from enum import Enum
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from skillkit.web.frame import framed, links_of
+from skillkit.web.frame import framed, links_of, path_within
 from skillkit.web.markup import Child, tag
 
 __all__ = ["Refusal", "api_error", "is_api", "problem_page", "refused"]
@@ -85,5 +85,4 @@ def api_error(status: int, code: str, message: str, *, headers: Mapping[str, str
 
 
 def is_api(request: Request) -> bool:
-    root, path = str(request.scope.get("root_path", "")), str(request.scope["path"])
-    return path.startswith(f"{root}/api/")
+    return path_within(request).startswith("/api/")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from skillkit.core.decide.prompt import pretty_json
 from skillkit.web.highlight import marked
+from skillkit.web.icons import icon
 from skillkit.web.markup import Child, Markup, tag
 
-__all__ = ["card", "facts", "input_block", "moment", "plural", "value_block", "within"]
+__all__ = ["card", "empty_card", "facts", "input_block", "listing", "moment", "plural", "value_block", "within"]
 
 DEEPEST = 24
 TREE_CHARACTERS = 50_000
@@ -38,8 +39,21 @@ def within(seconds: float) -> str:
     return f"{left // MINUTE} min {left % MINUTE} s" if left >= MINUTE else f"{left} s"
 
 
-def card(heading: Child, *content: Child, class_: str = "", id_: str | None = None) -> Markup:
-    return tag("section", tag("h2", heading), *content, class_=f"card {class_}".rstrip(), id=id_)
+def card(heading: Child, *content: Child, class_: str = "") -> Markup:
+    return tag("section", tag("h2", heading), *content, class_=f"card {class_}".rstrip())
+
+
+def empty_card(drawing: str, *content: Child) -> Markup:
+    """In place of what is not there."""
+    return tag("div", icon(drawing), *content, class_="card empty")
+
+
+def listing(label: str, rows: Sequence[Mapping[str, Child]]) -> Markup:
+    """A table; each cell has its column's name, for screens too narrow for columns."""
+    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in rows[0]]))
+    body = [tag("tr", [tag("td", value, data_name=name) for name, value in row.items()]) for row in rows]
+    table = tag("table", head, tag("tbody", body), class_="listing")
+    return tag("div", table, class_="card scroll", tabindex=0, role="region", aria_label=label)
 
 
 def facts(rows: Iterable[tuple[str, Child]]) -> Markup:

@@ -16,12 +16,11 @@ from skillkit.core.models import Skill
 from skillkit.core.state import StateStore
 from skillkit.core.values import Diagnostic, ScriptMetadata
 from skillkit.web.frame import framed, links_of
-from skillkit.web.icons import icon
 from skillkit.web.links import Links
 from skillkit.web.markup import Child, Markup, tag
 from skillkit.web.refusals import problem_page
 from skillkit.web.served import served
-from skillkit.web.shown import card, facts, moment, plural
+from skillkit.web.shown import card, empty_card, facts, moment, plural
 
 __all__ = ["skill_page", "skills_page"]
 
@@ -35,7 +34,7 @@ def skills_page(request: Request) -> Response:
     heading = tag("h1", "Skills")
     if manager is None:
         told = tag("p", "This page was started without skills to look at; approvals work all the same.")
-        content: Child = tag("div", icon("folder"), told, class_="card empty")
+        content: Child = empty_card("folder", told)
     else:
         index = looked_at(manager)
         content = [listing(index, manager, links), problems_card(index.diagnostics)]
@@ -52,7 +51,7 @@ def listing(index: SkillIndex, manager: SkillManager, links: Links) -> Child:
     if not index.everything:
         places = [tag("li", tag("code", str(root.path), class_="path")) for root in manager.roots]
         where = [tag("p", "Looked in:"), tag("ul", places, class_="plain")] if places else None
-        return tag("div", icon("folder"), tag("p", "No skills found."), where, class_="card empty")
+        return empty_card("folder", tag("p", "No skills found."), where)
     kept = approvals_of(manager)
     shown = index.everything[:LISTED]
     entries = [entry(skill, index, links, kept) for skill in shown]

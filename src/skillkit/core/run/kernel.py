@@ -30,6 +30,7 @@ __all__ = [
     "pidfds_work",
     "proc_shows_our_pids",
     "seconds_to_start_over",
+    "started_at",
     "taken_status",
 ]
 
@@ -146,6 +147,14 @@ def parent_of(pid: int) -> int:
         return int(_fields(pid)[1])
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def started_at(pid: int) -> str:
+    """Tells a process from a later one with its number; empty where the system does not say."""
+    try:
+        return _fields(pid)[19].decode()
+    except (OSError, IndexError):
+        return ""
 
 
 def _fields(pid: int) -> list[bytes]:
