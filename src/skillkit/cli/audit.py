@@ -141,7 +141,7 @@ def verify_command(
         click.echo(f"Intact: {counted(verification.count, 'record')}, the last with hash {verification.head}.")
     else:
         click.echo(f"Broken: {verification.problem}")
-        click.echo(f"hint: {counted(verification.count, 'record')} before it: intact.", err=True)
+        click.echo(f"hint: what comes before it is intact: {counted(verification.count, 'record')}.", err=True)
     if not verification.ok:
         context.exit(BROKEN)
 
