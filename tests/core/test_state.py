@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -366,7 +367,7 @@ def interrupted_at(step: int, work: Callable[[], None], *files: str) -> bool:
     """Whether `work`, as far as it is in these files, had so many steps; it is interrupted at the last of them."""
     steps = 0
 
-    def tracer(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+    def tracer(frame: FrameType, _: str, __: object) -> Any:
         nonlocal steps
         if not frame.f_code.co_filename.endswith(files):
             return None
