@@ -10,13 +10,13 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
+from interrupts import interrupted_at
 
 from skillkit.core import state
 from skillkit.core.exceptions import StateUnavailableError
@@ -359,35 +359,6 @@ def test_a_store_that_nobody_holds_lets_go_of_its_file(tmp_path: Path) -> None:
     assert [str(each.message) for each in told if "unclosed" in str(each.message)] == []
 
 
-class Interrupt(BaseException):
-    """What a signal's handler raises, between any two steps."""
-
-
-def interrupted_at(step: int, work: Callable[[], None], *files: str) -> bool:
-    """Whether `work`, as far as it is in these files, had so many steps; it is interrupted at the last of them."""
-    steps = 0
-
-    def tracer(frame: FrameType, _: str, __: object) -> Any:
-        nonlocal steps
-        if not frame.f_code.co_filename.endswith(files):
-            return None
-        frame.f_trace_opcodes = True
-        steps += 1
-        if steps == step:
-            raise Interrupt
-        return tracer
-
-    before = sys.gettrace()
-    sys.settrace(tracer)
-    try:
-        work()
-    except Interrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 @pytest.mark.parametrize("durable", [False, True])
 def test_an_interrupt_at_any_step_leaves_the_connection_to_the_next_thread(store: StateStore, durable: bool) -> None:
     store.world()
@@ -396,8 +367,12 @@ def test_an_interrupt_at_any_step_leaves_the_connection_to_the_next_thread(store
         with store.connection(durable=durable) as connection:
             connection.execute("begin")
 
+    def is_of_a_turn(frame: FrameType) -> bool:
+        frame.f_trace_opcodes = True
+        return frame.f_code.co_filename.endswith(("state.py", "contextlib.py"))
+
     step = 0
-    while interrupted_at(step := step + 1, use, "state.py", "contextlib.py"):
+    while interrupted_at(step := step + 1, use, is_of_a_turn):
         with ThreadPoolExecutor(1) as pool:
             is_free = pool.submit(store._lock.acquire, timeout=0.5).result()
             assert is_free, f"the lock is still held after an interrupt at step {step}"

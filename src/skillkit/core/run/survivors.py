@@ -103,8 +103,8 @@ class _Census:
         others wonder whose their processes are.
         """
         turns = self._turns
-        turns.get()
         try:
+            turns.get()  # an interrupt while it waits gives back one too many, but none is ever lost
             began, order = time.monotonic(), pid_order.losses()
             pid = start()
             with self._lock:
