@@ -198,6 +198,57 @@ def test_a_link_that_leads_elsewhere_now_is_seen_in_a_settled_folder(
     assert len(manifest_of(base).entries) == 2
 
 
+def test_what_takes_longer_to_read_than_to_settle_is_not_kept_while_it_is_fresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "big").touch()
+    os.truncate(tmp_path / "big", 200_000_000)
+    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", 50_000_000)
+    began = time.monotonic()
+    manifest_of(tmp_path)
+    assert time.monotonic() - began > 0.05
+    assert (digest._hashes, digest._readings) == ({}, {})
+    manifest_of(tmp_path)
+    assert (len(digest._hashes), len(digest._readings)) == (1, 1)
+
+
+def test_the_hash_of_another_file_that_stood_there_meanwhile_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders that change places leave no mark on the files in them."""
+    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", -1)
+    one, two = (write(tmp_path / name, {"run.sh": name}) for name in ("one", "two"))
+    true_ones = manifest_of(one), manifest_of(two)
+    for kept in (digest._hashes, digest._readings):
+        kept.clear()
+
+    def exchange() -> None:
+        for old, new in ((one, tmp_path / "aside"), (two, one), (tmp_path / "aside", two)):
+            old.rename(new)
+
+    def hash_of_the_other(path: str) -> object:
+        exchange()
+        try:
+            return file_hash(path)
+        finally:
+            exchange()
+
+    file_hash = digest.file_hash
+    monkeypatch.setattr(digest, "file_hash", hash_of_the_other)
+    assert manifest_of(one) == true_ones[1]
+    monkeypatch.setattr(digest, "file_hash", file_hash)
+    assert manifest_of(one) == true_ones[0]
+
+
+def test_readings_that_are_kept_are_bounded_by_all_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", -1)
+    monkeypatch.setattr(digest, "KEPT_PATHS", 6)
+    folders = [write(tmp_path / name, {"a": "x", "b": "y"}) for name in ("one", "two", "three")]
+    for folder in folders:
+        manifest_of(folder)
+    assert list(digest._readings) == [str(folders[2])]
+
+
 def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ContentLoadError, match="all of it can be checked"):
         manifest_of(tmp_path / "gone")

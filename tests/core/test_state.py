@@ -11,9 +11,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 
 import pytest
+from interrupts import interrupted_at
 
 from skillkit.core import state
 from skillkit.core.exceptions import StateUnavailableError
@@ -354,3 +357,26 @@ def test_a_store_that_nobody_holds_lets_go_of_its_file(tmp_path: Path) -> None:
         gc.collect()
     assert descriptors() == []
     assert [str(each.message) for each in told if "unclosed" in str(each.message)] == []
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_an_interrupt_at_any_step_leaves_the_connection_to_the_next_thread(store: StateStore, durable: bool) -> None:
+    store.world()
+
+    def use() -> None:
+        with store.connection(durable=durable) as connection:
+            connection.execute("begin")
+
+    def is_of_a_turn(frame: FrameType) -> bool:
+        frame.f_trace_opcodes = True
+        return frame.f_code.co_filename.endswith(("state.py", "contextlib.py"))
+
+    step = 0
+    while interrupted_at(step := step + 1, use, is_of_a_turn):
+        with ThreadPoolExecutor(1) as pool:
+            is_free = pool.submit(store._lock.acquire, timeout=0.5).result()
+            assert is_free, f"the lock is still held after an interrupt at step {step}"
+            pool.submit(store._lock.release).result()
+    assert step > 50
+    with store.connection() as connection:
+        assert not connection.in_transaction

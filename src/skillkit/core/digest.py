@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from hashlib import sha256
@@ -26,7 +25,7 @@ CHUNK_BYTES = 1 << 20
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
 SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
-KEPT_READINGS = 256
+KEPT_PATHS = 100_000  # of all readings together: about 65 MB
 UNUSED_SECONDS = 30 * 86_400
 
 FileKey = tuple[int, int, int, int, int]
@@ -44,7 +43,6 @@ class Reading(NamedTuple):
 
 _hashes: dict[str, tuple[FileKey, str]] = {}
 _readings: dict[str, Reading] = {}
-_lock = threading.Lock()
 
 
 def manifest_of(base_directory: Path) -> Manifest:
@@ -56,10 +54,11 @@ def manifest_of(base_directory: Path) -> Manifest:
     known = _readings.get(folder)
     if known is not None and is_as_it_was(known):
         return known.manifest
+    began = time.time_ns()
     seen: dict[str, FileKey | None] = {}
     entries = tuple(sorted(entries_below(folder, seen)))
     manifest = Manifest(digest_of(entries), entries)
-    keep_reading(folder, seen, manifest)
+    keep_reading(folder, seen, manifest, began)
     return manifest
 
 
@@ -70,18 +69,19 @@ def is_as_it_was(known: Reading) -> bool:
         return False
 
 
-def keep_reading(folder: str, seen: Mapping[str, FileKey | None], manifest: Manifest) -> None:
-    """Only where all of it can be told by its keys, and has settled."""
+def keep_reading(folder: str, seen: Mapping[str, FileKey | None], manifest: Manifest, began: int) -> None:
+    """Only where all of it can be told by its keys, and had settled before it was read."""
     keys = tuple(key for key in seen.values() if key is not None)
-    if len(keys) == len(seen) and is_settled(max(key[-1] for key in keys)):
-        with _lock:
-            if len(_readings) >= KEPT_READINGS:
-                _readings.clear()
-            _readings[folder] = Reading(tuple(seen), keys, manifest)
+    if len(keys) == len(seen) and is_settled(max(key[-1] for key in keys), began):
+        # No lock: a fork would copy it as it is, and a few too many do no harm.
+        if sum(len(each.paths) for each in tuple(_readings.values())) + len(keys) > KEPT_PATHS:
+            _readings.clear()
+        _readings[folder] = Reading(tuple(seen), keys, manifest)
 
 
-def is_settled(changed: int) -> bool:
-    return time.time_ns() - changed > SETTLED_NANOSECONDS
+def is_settled(changed: int, began: int) -> bool:
+    """By the time at which reading began: what takes long to read may be changed meanwhile."""
+    return began - changed > SETTLED_NANOSECONDS
 
 
 def digest_of(entries: Entries) -> str:
@@ -124,6 +124,7 @@ def content_of(path: str) -> str:
 
 def keyed_content(path: str) -> tuple[FileKey | None, str]:
     """Hashed again only when something about the file changed; no key where it could not be hashed."""
+    began = time.time_ns()
     try:
         status = os.lstat(path)
         key, known = key_of(status), _hashes.get(path)
@@ -131,31 +132,35 @@ def keyed_content(path: str) -> tuple[FileKey | None, str]:
             return known
         if not stat.S_ISREG(status.st_mode):
             return None, "special"
-        content = f"sha256 {file_hash(path)}"
+        opened, digest = file_hash(path)
+        content = f"sha256 {digest}"
     except PermissionError:
         # Nobody who runs as this user can read it either, so it cannot take part in a run.
         return None, "unreadable"
     except FileNotFoundError:
         return None, "vanished"
-    if is_settled(status.st_ctime_ns):
+    if opened != key:  # another file came to its place meanwhile, or it was changed
+        return None, content
+    if is_settled(status.st_ctime_ns, began):
         keep_hash(path, key, content)
     return key, content
 
 
 def keep_hash(path: str, key: FileKey, content: str) -> None:
-    with _lock:
-        if len(_hashes) >= KEPT_HASHES:
-            _hashes.clear()
-        _hashes[path] = (key, content)
+    if len(_hashes) >= KEPT_HASHES:
+        _hashes.clear()
+    _hashes[path] = (key, content)
 
 
-def file_hash(path: str) -> str:
+def file_hash(path: str) -> tuple[FileKey, str]:
+    """Which file was opened, as it was before the first byte was read, and what was in it."""
     digest = sha256()
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb", buffering=0) as file:
+        key = key_of(os.fstat(descriptor))
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
-    return digest.hexdigest()
+    return key, digest.hexdigest()
 
 
 def snapshot_of(

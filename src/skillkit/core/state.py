@@ -8,14 +8,14 @@ import stat
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from skillkit.core.exceptions import StateUnavailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 __all__ = ["BUSY_TIMEOUT_SECONDS", "FILE_NAME", "MIGRATIONS", "STATE_VARIABLE", "StateStore", "state_folder"]
 
@@ -137,36 +137,38 @@ class StateStore:
         with self.connection():
             return self._world
 
-    def connection(self, *, durable: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+    @contextmanager
+    def connection(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone; what is not committed at the end is rolled back.
 
         `durable` makes commits survive a power cut, which costs milliseconds. The caller begins and commits.
         """
-        return _Turn(self, durable)
+        # A generator gives the lock back wherever an interrupt strikes; a class with __exit__ does not.
+        with self._lock:
+            connection = self._ready(durable)
+            try:
+                yield connection
+            except _CALLER_FAULTS:
+                raise
+            except sqlite3.Error as error:
+                self._roll_back(connection)
+                raise self._unavailable(error) from error
+            finally:
+                if connection.in_transaction:
+                    self._roll_back(connection)
 
-    def _begin_turn(self, durable: bool) -> sqlite3.Connection:
-        self._lock.acquire()
+    def _ready(self, durable: bool) -> sqlite3.Connection:
         try:
             connection = self._current()
             if durable != self._durable:
                 connection.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
                 self._durable = durable
         except BaseException as error:
-            self._disconnect()
-            self._lock.release()
+            self._disconnect()  # nobody knows how far it came
             if isinstance(error, (OSError, sqlite3.Error)):
                 raise self._unavailable(error) from error
             raise
         return connection
-
-    def _end_turn(self, connection: sqlite3.Connection, error: BaseException | None) -> None:
-        try:
-            if connection.in_transaction:
-                self._roll_back(connection)
-        finally:
-            self._lock.release()
-        if isinstance(error, sqlite3.Error) and not isinstance(error, _CALLER_FAULTS):
-            raise self._unavailable(error) from error
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -235,23 +237,6 @@ class StateStore:
         return StateUnavailableError(
             f"The state file {self.path} {what} ({error}). {remedy}, or name another folder with {STATE_VARIABLE}."
         )
-
-
-class _Turn:
-    """One thread's use of the connection; a class, because every record takes two of them."""
-
-    __slots__ = ("_connection", "_durable", "_store")
-
-    def __init__(self, store: StateStore, durable: bool) -> None:
-        self._store = store
-        self._durable = durable
-
-    def __enter__(self) -> sqlite3.Connection:
-        self._connection = connection = self._store._begin_turn(self._durable)  # noqa: SLF001 - a part of the store
-        return connection
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._store._end_turn(self._connection, error)  # noqa: SLF001 - as above
 
 
 def _let_go_of(connection: sqlite3.Connection, opened_by: int) -> None:

@@ -127,3 +127,19 @@ def test_a_workspace_is_what_its_links_lead_to(skill: Skill, tmp_path: Path) -> 
     command = resolve_command(skill, call, policy, {"PATH": "/bin:/usr/bin"}, never)
     real = os.path.realpath(tmp_path / "real")
     assert (command.cwd, str(command.workspace), command.environment["SKILL_WORKSPACE"]) == (real, real, real)
+
+
+def test_a_skill_behind_a_link_is_found_where_it_is_after_its_parent_moved(tmp_path: Path) -> None:
+    base = skill_folder(tmp_path / "first", "demo", files={"scripts/run.sh": "echo ran\n"})
+    (tmp_path / "current").symlink_to("first")
+    skill = Skill(SkillMetadata("demo", "Demo.", tmp_path / "current" / "demo" / "SKILL.md"))
+
+    def folder() -> Path:
+        return resolve_command(skill, CallArguments("run"), POLICY, {"PATH": "/bin:/usr/bin"}, never).base_directory
+
+    assert folder() == base.resolve()
+    (tmp_path / "first").rename(tmp_path / "second")
+    (tmp_path / "current").unlink()
+    (tmp_path / "current").symlink_to("second")
+    skill_folder(tmp_path / "first", "demo", files={"scripts/run.sh": "echo somebody else\n"})
+    assert folder() == (tmp_path / "second" / "demo").resolve()

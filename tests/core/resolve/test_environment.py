@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+from collections import UserDict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -12,7 +15,7 @@ BASE = Path("/skills/demo")
 
 
 def built(
-    own: dict[str, str],
+    own: Mapping[str, str],
     *,
     policy: ScriptPolicy | None = None,
     workspace: Path | None = None,
@@ -117,3 +120,32 @@ def test_without_a_usable_path_the_systems_is_taken(path: str) -> None:
 def test_a_value_that_no_program_can_receive_is_left_out() -> None:
     own = {"A": "x\0y", "B": "1"}
     assert built(own, policy=ScriptPolicy(pass_environment=("A", "B"))).keys() & {"A", "B"} == {"B"}
+
+
+def test_a_name_in_another_case_means_the_same_variable_where_the_system_says_so() -> None:
+    windows = os._Environ({"PROGRAMFILES": "p", "PATH": "/usr/bin"}, str.upper, str, str, str)
+    seen = built(windows, policy=ScriptPolicy(pass_environment=("ProgramFiles",)))
+    assert (seen["ProgramFiles"], seen["PATH"]) == ("p", "/usr/bin")
+
+
+class OwnKind(UserDict[str, str]):
+    """What some test tools put in the place of `os.environ`."""
+
+    _data: ClassVar = {b"kept": b"elsewhere"}
+
+
+def test_another_object_in_the_place_of_the_environment_is_read_like_any_mapping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "environ", OwnKind({"HOME": "/home/ann", "PATH": "/usr/bin"}))
+    assert built(os.environ)["HOME"] == "/home/ann"
+
+
+def test_every_change_of_the_environment_is_seen_and_no_name_is_too_odd(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = ScriptPolicy(inherit_environment=True)
+    monkeypatch.setitem(os.environb, b"ODD\xff", b"\xfe\n")
+    assert built(os.environ, policy=policy)[os.fsdecode(b"ODD\xff")] == os.fsdecode(b"\xfe\n")
+    monkeypatch.delitem(os.environb, b"ODD\xff")
+    monkeypatch.setenv("HOME", "/home/eve")
+    seen = built(os.environ, policy=policy)
+    assert (seen["HOME"], os.fsdecode(b"ODD\xff") in seen) == ("/home/eve", False)

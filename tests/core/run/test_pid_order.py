@@ -51,6 +51,18 @@ def test_the_order_is_kept_while_the_newest_pid_grows_between_looks_that_are_clo
     assert (order.losses() == before) is is_kept
 
 
+def test_a_round_since_the_last_look_is_seen_although_the_newest_pid_is_above_that_of_an_old_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine, order = Machine(monkeypatch), PidOrder()
+    before = order.losses()
+    machine.later(3, 32_000)
+    assert order.newest() == (32_000, before)
+    machine.later(0.1, 1_200)  # too early for the next look
+    newest, losses = order.newest()
+    assert (newest, losses != before) == (1_200, True)
+
+
 def test_after_a_loss_the_order_is_known_again(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, order = Machine(monkeypatch), PidOrder()
     machine.later(60, 5_000)

@@ -99,18 +99,12 @@ def resolve_command(
 
 
 def resolved(folder: Path) -> Path:
-    """Asked of the system again only when another folder, or a changed one, stands there now."""
-    try:
-        status = os.stat(folder)
-    except OSError:
-        return Path(real_path(folder))
-    identity = (status.st_dev, status.st_ino, status.st_ctime_ns)
-    known = _resolved.get(folder)
-    if known is None or known[0] != identity:
-        if len(_resolved) >= REMEMBERED:
-            _resolved.clear()
-        known = _resolved[folder] = (identity, Path(real_path(folder)))
-    return known[1]
+    """The same value where nothing leads elsewhere: to take a path apart costs more than to compare it.
+
+    The system is asked each time: of a folder above that moved, the folder itself knows nothing.
+    """
+    real = real_path(folder)
+    return folder if real == str(folder) else Path(real)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +117,6 @@ class Located:
 
 
 _located: dict[object, Located] = {}
-_resolved: dict[Path, tuple[tuple[int, int, int], Path]] = {}
 REMEMBERED = 4096
 NOTHING = Manifest("", ())
 NO_PATHS = ArgumentPaths()

@@ -54,13 +54,15 @@ class Known(NamedTuple):
 
 
 _known = Known({}, {}, {})
+Environ = os._Environ  # noqa: SLF001 - its class by name: a program may put anything else in the place of `os.environ`
 
 
 def known_environment(own: Mapping[str, str]) -> tuple[Mapping[str, str], dict[str, str]]:
     """A plain copy of `own` and what is passed of it; `os.environ` itself decodes every name that it is asked for."""
     global _known  # noqa: PLW0603 - one environment, one copy of it
     raw = getattr(own, "_data", None)
-    if not isinstance(own, type(os.environ)) or not isinstance(raw, dict):
+    # On Windows a name in any case means the same variable, which a plain copy does not know.
+    if not isinstance(own, Environ) or not isinstance(raw, dict) or own.encodekey("a") != b"a":
         return own, passed_of(own)
     known = _known
     if known.raw != raw:

@@ -43,6 +43,17 @@ class PidOrder:
                 self._newest, self._looked = newest, now
             return self._losses
 
+    def newest(self) -> tuple[int, int]:
+        """The newest pid, and how often the order was lost until that was made.
+
+        Every look before counts here: after a round, a pid can be lower than the last one seen and yet higher than
+        that of a run which began long ago.
+        """
+        before = self._newest
+        newest = last_pid()
+        losses = self.losses()
+        return newest, losses if newest >= before else losses + 1
+
     @staticmethod
     def look_seconds() -> float:
         return seconds_to_start_over() / LOOKS

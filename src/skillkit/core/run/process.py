@@ -9,6 +9,7 @@ import os
 import select
 import threading
 import time
+from array import array
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -66,6 +67,8 @@ class ProcessRequest(NamedTuple):
     job_limits: Limits | None = None  # for a job object, on Windows
 
 
+# Of such a tree, interrupted before it was known, every pid is looked at, whatever others know about it.
+UNBORN = Tree(pid=0, marker=b"", pipes=(), started=math.inf, order=-1)
 _idle_buffers: list[memoryview] = []  # a new one must be cleared, which takes its time and the caches
 
 
@@ -97,8 +100,8 @@ def run_process(
         run = _begun(request, captures, held, _cancellation(cancel, wakeup_fd))
         if run is None:
             return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
-        deadline = run.tree.started + request.timeout
         try:
+            deadline = run.tree.started + request.timeout
             if on_output is None:
                 ending = run.attend(deadline, cancel, wakeup_fd)
             else:
@@ -120,12 +123,16 @@ def _begun(
 ) -> _Run | None:
     """The run, started; it waits while it is other runs that have the descriptors it needs."""
     while not is_cancelled():
+        run = _Run(request.stdin, captures, held)
         try:
-            return _Run(request, captures, held)
-        except OSError as error:
+            run.start(request)
+        except BaseException as error:
+            run.abandon()
             held.close_all()
-            if error.errno != errno.EMFILE or not has_other_runs():
+            if getattr(error, "errno", 0) != errno.EMFILE or not has_other_runs():
                 raise
+        else:
+            return run
         time.sleep(SHORTAGE_LOOK_SECONDS)
     return None
 
@@ -212,25 +219,23 @@ class _Watchdog:
 
 
 class _Run:
-    """A started process and the pipes that tie it to us."""
+    """A process, once it is started, and the pipes that tie it to us."""
 
-    def __init__(self, request: ProcessRequest, captures: tuple[Capture, ...], held: Descriptors) -> None:
+    def __init__(self, stdin: bytes, captures: tuple[Capture, ...], held: Descriptors) -> None:
         self.status = UNKNOWN_STATUS
         self._held = held
         self._pidfd = self._feed_fd = -1
         self._has_exited = self._was_woken = self._is_reaped = False
-        self._feed = Feed(request.stdin)
+        self._feed = Feed(stdin)
         self._buffer = _idle_buffers.pop() if _idle_buffers else memoryview(bytearray(READ_SIZE))
         self._poller = select.poll()
-        self.tree = self._start(request)
-        self._captures = dict(zip(self.tree.pipes[1:], captures, strict=True))
-        try:
-            self._watch()
-        except BaseException:
-            self.abandon()
-            raise
+        self._all_captures = captures
+        self._captures: dict[int, Capture] = {}
+        self._born = array("i", (0,))  # its pid, known as soon as there is one: an interrupt may strike anywhere
+        self.tree = UNBORN
 
-    def _start(self, request: ProcessRequest) -> Tree:
+    def start(self, request: ProcessRequest) -> None:
+        """Whatever comes out of here, `abandon` ends what was started."""
         held = self._held
         stdout, stdout_end = held.pipe()
         if held.are_scarce() and has_other_runs():
@@ -243,9 +248,12 @@ class _Run:
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
         start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, memories)
-        pid, began, order = enlisted(partial(spawned, start))
+        self.tree = tree = UNBORN._replace(marker=marker.encode(), pipes=(liveness, stdout, stderr))
+        self._captures = dict(zip((stdout, stderr), self._all_captures, strict=True))
+        pid, began, order = enlisted(partial(spawned, start, self._born))
+        self.tree = tree._replace(pid=pid, started=began, order=order)
         held.close(stdin, stdout_end, stderr_end, liveness_end, *memories)
-        return Tree(pid, marker.encode(), (liveness, stdout, stderr), began, order)
+        self._watch()
 
     def _watch(self) -> None:
         for fd in self._captures:
@@ -293,11 +301,12 @@ class _Run:
         return survivors
 
     def abandon(self) -> None:
-        """Kill and reap, unless everything was settled."""
-        if self._is_reaped:
+        """Kill and reap, unless everything was settled or nothing was started."""
+        if self._is_reaped or not self._born[0]:
             if len(_idle_buffers) < IDLE_BUFFERS:
                 _idle_buffers.append(self._buffer)
             return
+        self.tree = self.tree._replace(pid=self._born[0])
         kill_group(self.tree)
         end_survivors(self._open_tree(), group_was_killed=True)
         if self._pidfd >= 0:

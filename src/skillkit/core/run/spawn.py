@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -49,9 +50,12 @@ class Start(NamedTuple):
     """Each `FIRST_FREE_FD` or above; its number replaces `descriptor(n)` in argv."""
 
 
-def spawned(start: Start) -> int:
-    """The pid of a process in a session of its own."""
-    return _popen_pid(start) if _LIBRARY is None else _LIBRARY.spawned(start)
+def spawned(start: Start, born: array[int]) -> int:
+    """The pid of a process in a session of its own.
+
+    The kernel's answer goes straight to `born`, one number that is 0 before: an interrupt cannot come between.
+    """
+    return _popen_pid(start, born) if _LIBRARY is None else _LIBRARY.spawned(start, born)
 
 
 def opened(
@@ -107,13 +111,13 @@ class _Library:
         quick.posix_spawnattr_setflags(attributes, self._ctypes.c_short(SETSIGDEF | SETSID))
         return attributes
 
-    def spawned(self, start: Start) -> int:
+    def spawned(self, start: Start, born: array[int]) -> int:
         if "\0" in start.cwd or "=" in "".join(start.environment):
             raise ValueError("a name in the environment holds '=', or the working directory a NUL")
         words = self._texts(_numbered(start.argv, range(FIRST_FD, FIRST_FD + len(start.others))))
         variables = self._texts(list(map("=".join, start.environment.items())))
         actions = self._ctypes.create_string_buffer(STRUCT_BYTES)
-        pid = self._ctypes.c_int()
+        pid = self._ctypes.c_int.from_buffer(born)
         self._begin(actions)
         try:
             self._arrange(actions, start)
@@ -123,7 +127,7 @@ class _Library:
             self._end(actions)
         if failure:
             raise OSError(failure, os.strerror(failure), start.argv[0])
-        return pid.value
+        return born[0]
 
     def _texts(self, texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
         # As one text, which costs less than one by one; where it falls into more pieces, a text held a NUL.
@@ -163,11 +167,12 @@ def _library() -> _Library | None:
 _LIBRARY = _library()
 
 
-def _popen_pid(start: Start) -> int:
+def _popen_pid(start: Start, born: array[int]) -> int:
     """Popen leaves descriptors their numbers, so the kept one is moved to its place first."""
     place = _moved(start.kept, start.kept_number)
     try:
         popen = opened(start.argv, start.cwd, start.environment, start.streams, start.others, place)
+        born[0] = popen.pid
     finally:
         if place != start.kept:
             os.close(place)

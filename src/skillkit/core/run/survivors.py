@@ -103,8 +103,8 @@ class _Census:
         others wonder whose their processes are.
         """
         turns = self._turns
-        turns.get()
         try:
+            turns.get()  # an interrupt while it waits gives back one too many, but none is ever lost
             began, order = time.monotonic(), pid_order.losses()
             pid = start()
             with self._lock:
@@ -155,7 +155,8 @@ if hasattr(os, "register_at_fork"):
 
 def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
     """Kill every descendant that the marks of `tree` reach, and see it die; a killed group is not counted."""
-    newest, since = last_pid(), 0 if may_have_started_over(tree) else tree.pid
+    newest, order = pid_order.newest()
+    since = tree.pid if order == tree.order else 0
     if 0 < newest == since and has_hung_up(*tree.pipes):
         return NOBODY
     hunt = _Hunt(tree, since, newest, uncounted_group=tree.pid if group_was_killed else -1)
@@ -169,11 +170,6 @@ def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
         return Survivors(killed=hunt.killed, complete=complete)
     finally:
         hunt.close()
-
-
-def may_have_started_over(tree: Tree) -> bool:
-    """Whether the kernel may have used up its pids since, so that the newest need not have the highest."""
-    return pid_order.losses() != tree.order
 
 
 def kill_group(tree: Tree) -> None:

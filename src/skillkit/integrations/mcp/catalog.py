@@ -143,7 +143,7 @@ def digest_and_size(folder: Path, relative: str, content: str) -> tuple[str, int
         path = published_path(folder, relative)
         if path is None:
             return None
-        known = content.removeprefix("sha256 ") if content.startswith("sha256 ") else file_hash(str(path))
+        known = content.removeprefix("sha256 ") if content.startswith("sha256 ") else file_hash(str(path))[1]
         return f"sha256:{known}", path.stat().st_size
     except (OSError, SkillKitError):  # it leads out, or cannot be read
         return None
