@@ -120,8 +120,10 @@ def test_a_web_page_under_another_name_is_turned_away(url: str, headers: dict[st
     assert httpx2.post(url, json=INITIALIZE, headers={**known, **headers}).status_code in (403, 421)
 
 
-def test_no_script_outlives_the_server(tmp_path: Path) -> None:
-    mark = "mark-http-ends"
+def test_no_script_and_no_folder_outlives_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark, temporary = "mark-http-ends", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     skill_folder(tmp_path / "skills", "demo", files={"scripts/waits.sh": f"exec -a {mark} sleep 300\n"})
     with (
         http_server(tmp_path, "--policy", "standard") as address,
@@ -129,12 +131,14 @@ def test_no_script_outlives_the_server(tmp_path: Path) -> None:
     ):
         running = talk.start("skills_run_script", skill_name="demo", script="waits")
         assert wait_for(lambda: anybody_runs(mark))
+        assert list(temporary.iterdir())
         (server,) = [pid for pid in anybody_runs(f"{tmp_path}/skills") if "--http" in words_of(pid)]
         os.kill(server, signal.SIGTERM)
         assert wait_for(lambda: not anybody_runs(mark))
         assert wait_for(lambda: not Path(f"/proc/{server}").exists() or "--http" not in words_of(server))
         assert wait_for(running.done)
     assert [(each.kind, each.fields.get("cancelled")) for each in records_of(tmp_path)][-1] == ("finished", True)
+    assert not list(temporary.iterdir())
 
 
 def words_of(pid: int) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Unpack
 import click
 
 from skillkit.cli.options import Chosen, manager_for, policy_options, roots_options
-from skillkit.cli.run import current_workspace
+from skillkit.cli.run import current_workspace, ended_by_signals
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
 
@@ -80,7 +80,7 @@ def mcp_command(
     require_mcp()
     from skillkit.integrations.mcp.server import create_server
 
-    with ExitStack() as held:
+    with ended_by_signals(), ExitStack() as held:
         manager = held.enter_context(manager_for(chosen, workspace=workspace or current_workspace()))
         page = held.enter_context(local_page(manager))
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
