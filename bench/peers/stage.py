@@ -57,7 +57,9 @@ class Stage:
     def environment(self) -> dict[str, str]:
         """The caller's: no version manager's shim in front of python3, and a secret to find."""
         path = f"{Path(sys.base_prefix) / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        return {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", SECRET_NAME: f"key-{self.nonce}"}
+        # Workers are killed in the end: what they leave goes with the stage.
+        places = {"PATH": path, "HOME": str(self.home), "TMPDIR": str(self.folder)}
+        return {**places, "LANG": "C.UTF-8", SECRET_NAME: f"key-{self.nonce}"}
 
     def lengths(self) -> dict[str, str]:
         """How long each kind of child sleeps: as good as a name, and it is on its command line."""
