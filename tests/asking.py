@@ -33,8 +33,10 @@ def only_pending(world: World) -> OptionRequest:
 
 
 def askers_of(world: World) -> int:
+    """Those who wait for a question that is open; one on the way to its next question does not count."""
+    counting = "select count(*) from askers join requests on request = requests.seq where state = 'pending'"
     with world._store.connection() as connection:
-        return int(connection.execute("select count(*) from askers").fetchone()[0])
+        return int(connection.execute(counting).fetchone()[0])
 
 
 @contextmanager

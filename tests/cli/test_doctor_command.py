@@ -96,6 +96,7 @@ def test_a_machine_with_walls_and_state_is_well(form: tuple[str, ...], tmp_path:
 
 
 def test_ways_to_ask_are_there_or_have_a_reason() -> None:
+    pytest.importorskip("uvicorn", reason="the page is an extra")
     ways = {
         each["name"]: each for each in json.loads(doctor("--json", DISPLAY="", WAYLAND_DISPLAY="").stdout)["channels"]
     }
@@ -107,6 +108,7 @@ def test_ways_to_ask_are_there_or_have_a_reason() -> None:
 
 
 def test_the_page_that_serves_a_world_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn", reason="the page is an extra")
     with announced(tmp_path, "http://127.0.0.1:1", "token"):
         shown = doctor("--state-dir", str(tmp_path)).stdout
     assert "page          served at http://127.0.0.1:1" in shown

@@ -144,7 +144,8 @@ def test_who_is_interrupted_while_waiting_takes_the_question_along(world: World)
     finally:
         signal.signal(signal.SIGINT, before)
     assert [past.outcome for past in world.history()] == ["withdrawn"]
-    assert askers_of(world) == 0
+    with world._store.connection() as connection:
+        assert connection.execute("select * from askers").fetchall() == []
 
 
 def test_a_question_that_is_closed_again_and_again_is_asked_until_its_time_is_over_and_no_longer(world: World) -> None:
