@@ -46,6 +46,7 @@ def test_no_secret_of_the_caller_reaches_a_script(tmp_path: Path) -> None:
         "PATH",
         "PYTHONDONTWRITEBYTECODE",
         "PYTHONUTF8",
+        "SHELL",  # always the same
         "SKILLKIT_RUN",
         "SKILLKIT_VERSION",
         "SKILL_BASE_DIR",

@@ -33,6 +33,7 @@ def built(
 
 def test_the_environment_is_exactly_this() -> None:
     own = {"PATH": "/usr/bin", "HOME": "/home/ann", "LANG": "C", "LC_ALL": "C", "TZ": "UTC", "TMPDIR": "/t", "X": "1"}
+    own["SHELL"] = "/home/ann/shell"
     assert built(own, version="1.2", workspace=Path("/work")) == {
         "PATH": "/usr/bin",
         "HOME": "/home/ann",
@@ -40,6 +41,7 @@ def test_the_environment_is_exactly_this() -> None:
         "LC_ALL": "C",
         "TZ": "UTC",
         "TMPDIR": "/t",
+        "SHELL": "/bin/sh",
         "PYTHONUTF8": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -52,6 +54,16 @@ def test_the_environment_is_exactly_this() -> None:
         "SKILL_WORKSPACE": "/work",
         "CLAUDE_PROJECT_DIR": "/work",
     }
+
+
+def test_the_users_own_shell_is_passed_where_policy_names_it() -> None:
+    seen = built({"SHELL": "/bin/zsh"}, policy=ScriptPolicy(pass_environment=("SHELL",)))
+    assert seen["SHELL"] == "/bin/zsh"
+
+
+def test_what_a_caller_does_with_one_environment_is_not_seen_in_the_next() -> None:
+    built(os.environ)["PATH"] = "/forged"
+    assert built(os.environ)["PATH"] != "/forged"
 
 
 def test_secrets_stay_behind_unless_policy_names_them() -> None:

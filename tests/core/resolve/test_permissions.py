@@ -16,7 +16,7 @@ def test_a_plain_file_passes(tmp_path: Path) -> None:
     file.write_text("")
     for mode in (0o400, 0o644, 0o755, 0o1755):
         os.chmod(file, mode)
-        require_plain_file(file, "demo")
+        require_plain_file(str(file), "demo")
 
 
 @pytest.mark.parametrize(("mode", "word"), [(0o4644, "setuid"), (0o2644, "setgid"), (0o6755, "setuid and setgid")])
@@ -25,7 +25,7 @@ def test_set_id_bits_are_refused_with_the_remedy(tmp_path: Path, mode: int, word
     file.write_text("")
     os.chmod(file, mode)
     with pytest.raises(ScriptPermissionError, match=rf"has the {word} bit; .*chmod a-s"):
-        require_plain_file(file, "demo")
+        require_plain_file(str(file), "demo")
 
 
 def test_folders_pipes_and_sockets_are_refused(tmp_path: Path) -> None:
@@ -40,12 +40,12 @@ def test_folders_pipes_and_sockets_are_refused(tmp_path: Path) -> None:
             os.chdir(before)
         for name in ("pipe.py", "folder.py", "socket.py"):
             with pytest.raises(ScriptPermissionError, match="not a regular file"):
-                require_plain_file(tmp_path / name, "demo")
+                require_plain_file(str(tmp_path / name), "demo")
 
 
 def test_what_is_gone_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(ScriptNotFoundError, match="not there any more") as caught:
-        require_plain_file(tmp_path / "gone.py", "demo")
+        require_plain_file(str(tmp_path / "gone.py"), "demo")
     assert (caught.value.skill_name, caught.value.script_name) == ("demo", "gone.py")
 
 

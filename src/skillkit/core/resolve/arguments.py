@@ -57,6 +57,8 @@ def text_bytes(text: str) -> bytes:
 
 def words(argv: Iterable[str]) -> tuple[str, ...]:
     """Command-line arguments: texts without NUL, as they are; no shell sees them."""
+    if argv == ():
+        return ()
     if isinstance(argv, str | bytes) or not isinstance(argv, Iterable):
         raise ArgumentSerializationError("'argv' must be a list of texts, nothing else. Split a text into words.")
     given = tuple(argv)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from skillkit.core.detect import language_at
 from skillkit.core.digest import manifest_of
-from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
+from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError, ContentLoadError
 from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
@@ -58,7 +58,7 @@ def resolve_command(
     """Everything is looked up and checked here, so that the later stages only act."""
     base = resolved(skill.base_directory)
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
-    manifest = manifest_of(base) if os.path.isdir(base) else NOTHING
+    manifest = manifest_at(str(base))
     environment = environment_of(skill, policy, own_environment, base, workspace)
     located = located_script(skill, call, base, manifest.digest, environment["PATH"], policy, run)
     interpreter = located.interpreter
@@ -78,7 +78,7 @@ def resolve_command(
         script_name=located.name,
         interpreter=interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(interpreter.path, *interpreter.arguments, str(located.path), *script_arguments),
+        argv=(interpreter.path, *interpreter.arguments, located.file, *script_arguments),
         cwd=str(cwd),
         environment=environment,
         stdin=stdin,
@@ -103,8 +103,18 @@ def resolved(folder: Path) -> Path:
 
     The system is asked each time: of a folder above that moved, the folder itself knows nothing.
     """
-    real = real_path(folder)
-    return folder if real == str(folder) else Path(real)
+    real = real_path(text := str(folder))
+    return folder if real == text else Path(real)
+
+
+def manifest_at(folder: str) -> Manifest:
+    """Empty where there is no folder: what is missing then is the script."""
+    try:
+        return manifest_of(folder)
+    except ContentLoadError:
+        if os.path.isdir(folder):
+            raise
+        return NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,8 @@ class Located:
     """Which file a name means, and what runs it."""
 
     path: Path
+    file: str
+    """The same as a text."""
     name: str
     interpreter: Interpreter
 
@@ -129,14 +141,14 @@ def located_script(
 
     What the digest does not tell, the mode of the file and whether the interpreter is there, is asked each time.
     """
-    key = (base, digest, call.script_name, path, call.workspace, policy.allowed_interpreters)
+    key = (str(base), digest, call.script_name, path, call.workspace, policy.allowed_interpreters)
     known = _located.get(key)
     if known is None or not os.access(known.interpreter.path, os.X_OK):
         known = looked_up(skill, call, base, path, policy, run)
         if len(_located) >= REMEMBERED:
             _located.clear()
         _located[key] = known
-    require_plain_file(known.path, skill.name)
+    require_plain_file(known.file, skill.name)
     return known
 
 
@@ -146,11 +158,11 @@ def looked_up(
     script = script_named(call.script_name, skill.name, base, skill.scripts)
     path = FilePathResolver.resolve_path(base, script.path)
     require_part_of_skill(path, skill.name, base)
-    require_plain_file(path, skill.name)
+    require_plain_file(str(path), skill.name)
     language = language_at(path) or script.script_type
     closed = (base,) if call.workspace is None else (base, call.workspace)
     interpreter = interpreter_for(language, search_path, policy.allowed_interpreters, run, closed=closed)
-    return Located(path, path.relative_to(base).as_posix(), interpreter)
+    return Located(path, str(path), path.relative_to(base).as_posix(), interpreter)
 
 
 def environment_of(

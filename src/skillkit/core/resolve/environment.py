@@ -25,6 +25,8 @@ NEVER_PASSED = frozenset(
     "SSH_AUTH_SOCK XDG_RUNTIME_DIR DOCKER_HOST".split()
 )
 FIXED = {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "GIT_CONFIG_NOSYSTEM": "1"}
+# Without it, bash looks the user's shell up in the system's list of users at each start, which takes its time.
+USUAL = {"SHELL": "/bin/sh"} if os.name == "posix" else {}
 
 
 def script_environment(
@@ -37,60 +39,70 @@ def script_environment(
     workspace: Path | None,
 ) -> dict[str, str]:
     """An allow-list, what policy passes by name, and what the script should know of its skill."""
-    own, built = known_environment(own)
+    known = known_environment(own)
+    place = str(base_directory), None if workspace is None else str(workspace)
+    key = (skill_name, skill_version, place, policy.inherit_environment, policy.pass_environment)
+    built = known.built.get(key)
+    if built is None:
+        path = search_path(known.plain, base_directory, workspace)
+        everything = passed_of(known.plain, policy) | {"PATH": path} | facts_of(skill_name, skill_version, *place)
+        built = {name: value for name, value in everything.items() if "\0" not in value}
+        if len(known.built) >= REMEMBERED:
+            known.built.clear()
+        known.built[key] = built
+    return dict(built)
+
+
+def passed_of(own: Mapping[str, str], policy: ScriptPolicy) -> dict[str, str]:
+    """What every script gets of the caller's, and what policy names."""
     named = own if policy.inherit_environment else policy.pass_environment
-    built |= {name: own[name] for name in named if name in own and not is_never_passed(name)}
-    built["PATH"] = search_path(own, base_directory, workspace)
-    built |= facts_of(skill_name, skill_version, base_directory, workspace)
-    return built if "\0" not in "".join(built.values()) else {k: v for k, v in built.items() if "\0" not in v}
+    return (
+        USUAL
+        | {name: own[name] for name in PASSED if name in own}
+        | {name: own[name] for name in named if name in own and not is_never_passed(name)}
+    )
 
 
 class Known(NamedTuple):
-    """The environment of this process as it was last seen, and what every script gets of it."""
+    """The environment of this process as it was last seen, and what was built of it meanwhile."""
 
     raw: dict[bytes, bytes]
-    plain: dict[str, str]
-    passed: dict[str, str]
+    plain: Mapping[str, str]
+    built: dict[object, dict[str, str]]
 
 
+REMEMBERED = 256
 _known = Known({}, {}, {})
 Environ = os._Environ  # noqa: SLF001 - its class by name: a program may put anything else in the place of `os.environ`
 
 
-def known_environment(own: Mapping[str, str]) -> tuple[Mapping[str, str], dict[str, str]]:
-    """A plain copy of `own` and what is passed of it; `os.environ` itself decodes every name that it is asked for."""
+def known_environment(own: Mapping[str, str]) -> Known:
+    """With a plain copy of `own`: `os.environ` itself decodes every name that it is asked for."""
     global _known  # noqa: PLW0603 - one environment, one copy of it
     raw = getattr(own, "_data", None)
     # On Windows a name in any case means the same variable, which a plain copy does not know.
     if not isinstance(own, Environ) or not isinstance(raw, dict) or own.encodekey("a") != b"a":
-        return own, passed_of(own)
+        return Known({}, own, {})
     known = _known
     if known.raw != raw:
         raw = dict(raw)
         plain = {own.decodekey(name): own.decodevalue(value) for name, value in raw.items()}
-        known = _known = Known(raw, plain, passed_of(plain))
-    return known.plain, dict(known.passed)
+        known = _known = Known(raw, plain, {})
+    return known
 
 
-def passed_of(own: Mapping[str, str]) -> dict[str, str]:
-    return {name: own[name] for name in PASSED if name in own}
-
-
-@lru_cache(maxsize=256)
-def facts_of(
-    skill_name: str, skill_version: str | None, base_directory: Path, workspace: Path | None
-) -> Mapping[str, str]:
+def facts_of(skill_name: str, skill_version: str | None, folder: str, workspace: str | None) -> dict[str, str]:
     """What the script should know of its skill and its place."""
     facts = FIXED | {
         "SKILL_NAME": skill_name,
-        "SKILL_BASE_DIR": str(base_directory),
-        "SKILL_DIR": str(base_directory),
-        "CLAUDE_SKILL_DIR": str(base_directory),
+        "SKILL_BASE_DIR": folder,
+        "SKILL_DIR": folder,
+        "CLAUDE_SKILL_DIR": folder,
         "SKILL_VERSION": skill_version or "0.0.0",
         "SKILLKIT_VERSION": __version__,
     }
     if workspace is not None:
-        facts |= {"SKILL_WORKSPACE": str(workspace), "CLAUDE_PROJECT_DIR": str(workspace)}
+        facts |= {"SKILL_WORKSPACE": workspace, "CLAUDE_PROJECT_DIR": workspace}
     return facts
 
 

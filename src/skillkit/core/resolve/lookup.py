@@ -62,7 +62,7 @@ def undetected(wanted: str, skill_name: str, base_directory: Path) -> ScriptMeta
     path = Path(wanted)
     for place in (base_directory / path, base_directory / "scripts" / path):
         if os.path.exists(place) and not os.path.isdir(place):
-            require_plain_file(place, skill_name)
+            require_plain_file(str(place), skill_name)
     language = language_at(base_directory / path)
     return ScriptMetadata(path.stem, path, language) if language else None
 

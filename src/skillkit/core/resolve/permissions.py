@@ -22,16 +22,16 @@ def require_part_of_skill(path: Path, skill_name: str, base_directory: Path) -> 
         )
 
 
-def require_plain_file(path: Path, skill_name: str) -> None:
+def require_plain_file(path: str, skill_name: str) -> None:
     """A regular file without setuid and setgid bits, there and readable now."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
         raise ScriptNotFoundError(
-            f"The script {path.name!r} of {skill_name!r} is not there any more ({error.strerror}): {path}. "
-            "Put it back, or name another.",
+            f"The script {os.path.basename(path)!r} of {skill_name!r} is not there any more ({error.strerror}): "
+            f"{path}. Put it back, or name another.",
             skill_name=skill_name,
-            script_name=path.name,
+            script_name=os.path.basename(path),
         ) from error
     if not stat.S_ISREG(mode):
         raise ScriptPermissionError(f"{path} is not a regular file; only regular files are run. Replace it.")

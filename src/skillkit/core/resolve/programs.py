@@ -88,7 +88,7 @@ def found(name: str, path: str, workspace: Path | None) -> Path:
     closed = () if workspace is None else (workspace,)
     for candidate in candidates(name, path) if is_name else ():
         if not is_within(candidate, closed):
-            require_plain_file(Path(candidate), PROGRAM_OWNER)
+            require_plain_file(candidate, PROGRAM_OWNER)
             return Path(candidate)
     raise ScriptNotFoundError(
         f"There is no program {name!r} on PATH. Install it, or name a script as 'scripts/...'.",
