@@ -45,7 +45,7 @@ _hashes: dict[str, tuple[FileKey, str]] = {}
 _readings: dict[str, Reading] = {}
 
 
-def manifest_of(base_directory: Path) -> Manifest:
+def manifest_of(base_directory: Path | str) -> Manifest:
     """Links enter as their text, folders only through what they hold; `.git` is left out.
 
     Every file, link and folder is looked at each time; read again only when one of them is not as it was.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import NamedTuple
 
 from skillkit.core.decide.script_patterns import is_script_pattern, names_script
@@ -49,12 +50,13 @@ class Ruling(NamedTuple):
     """Whether an earlier approval of the same digest answers all that is asked."""
 
 
+decision_of: Callable[[Verdict], Decision] = attrgetter("decision")
 Rule = Callable[[ScriptCommand, ScriptPolicy], Iterator[Verdict]]
 
 
 def decide(command: ScriptCommand, policy: ScriptPolicy) -> Ruling:
     verdicts = [verdict for rule in RULES for verdict in rule(command, policy)]
-    strictest = max((verdict.decision for verdict in verdicts), default=Decision.DENY)
+    strictest = max(map(decision_of, verdicts), default=Decision.DENY)
     deciding = [verdict for verdict in verdicts if verdict.decision is strictest]
     reasons = tuple(verdict.reason for verdict in deciding)
     error = next((verdict.error for verdict in deciding if verdict.error), None)

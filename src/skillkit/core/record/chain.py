@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import compress
 from operator import not_
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +43,20 @@ def _refuse_float(text: str) -> float:
 _quote = json.encoder.encode_basestring_ascii
 _TEXT = frozenset((str,))
 _SCALARS = frozenset((str, int, bool, type(None)))
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_make_pieces: Any = getattr(json.encoder, "c_make_encoder", None)
 _decode = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float).decode
+
+
+def _kept_encoder() -> Callable[[dict[str, JSON]], str]:
+    """What `encode` makes anew for each text, made once; without the look for circles: exact fields have none."""
+    if _make_pieces is None:  # another Python
+        return _encoder.encode
+    pieces = _make_pieces(None, _encoder.default, _quote, None, ":", ",", True, False, False)
+    return lambda value: "".join(pieces(value, 0))
+
+
+_encode = _kept_encoder()
 
 
 class Record(NamedTuple):

@@ -13,6 +13,7 @@ from skillkit.core.runs import Decision, Isolation, PreparedRun, ProcessExit, Sc
 __all__ = ["end_fields", "error_text", "identity", "refusal_fields", "start_fields", "unresolved_fields"]
 
 TEXT_CHARACTERS = 1_000
+DECISIONS = {decision: decision.name.lower() for decision in Decision}
 
 
 def identity(command: ScriptCommand) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> d
         "arguments": arguments.shown,
         "arguments_digest": arguments.digest,
         "stdin_digest": sha256(command.stdin).hexdigest() if command.stdin else None,
-        "decision": prepared.decision.name.lower(),
+        "decision": DECISIONS[prepared.decision],
         "reasons": reasons_of(prepared),
         "answer": answer.option_id if answer else None,
         "channel": answer.channel if answer else prepared.channel,

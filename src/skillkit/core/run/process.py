@@ -248,10 +248,11 @@ class _Run:
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
         start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, memories)
-        self.tree = tree = UNBORN._replace(marker=marker.encode(), pipes=(liveness, stdout, stderr))
+        mark, pipes = marker.encode(), (liveness, stdout, stderr)
+        self.tree = Tree(UNBORN.pid, mark, pipes, UNBORN.started, UNBORN.order)
         self._captures = dict(zip((stdout, stderr), self._all_captures, strict=True))
         pid, began, order = enlisted(partial(spawned, start, self._born))
-        self.tree = tree._replace(pid=pid, started=began, order=order)
+        self.tree = Tree(pid, mark, pipes, began, order)
         held.close(stdin, stdout_end, stderr_end, liveness_end, *memories)
         self._watch()
 
@@ -317,9 +318,9 @@ class _Run:
         self._reap()
 
     def _open_tree(self) -> Tree:
-        """The tree with those pipes that have not ended yet: the others are closed."""
-        tree = self.tree
-        return tree._replace(pipes=(tree.pipes[0], *self._captures))
+        """The tree with those pipes that have not ended yet."""
+        pid, marker, pipes, started, order = self.tree
+        return Tree(pid, marker, (pipes[0], *self._captures), started, order)
 
     def _pump(self, seconds: float, *, until_exit: bool = False) -> None:
         """Read on for at most `seconds`, until all output has ended or the process has."""
@@ -337,7 +338,6 @@ class _Run:
                 # A hang-up without data is the end: no need to read once more to be told so.
                 if not events & select.POLLIN or not self._captures[fd].read(fd, self._buffer):
                     self._poller.unregister(fd)
-                    self._held.close(fd)
                     del self._captures[fd]
             elif fd == self._feed_fd:
                 self._write()

@@ -34,6 +34,8 @@ __all__ = [
 PROTECTED_NAMES = (".git", ".claude", ".agents", ".vscode", "skillkit.toml")
 PROBE_TIMEOUT_SECONDS = 10.0
 USUAL_LIMITS = Limits()
+WITHOUT_WALLS = UnconfinedSandbox()
+UNGUARDED = nullcontext()
 INSTALL = "Install bubblewrap (Debian and Ubuntu: 'sudo apt-get install bubblewrap'); 'skillkit doctor' says more."
 TRY_AGAIN = "Nothing was run without them; free memory, processes or descriptors and try again."
 
@@ -44,7 +46,7 @@ def sandbox_for(policy: ScriptPolicy) -> Sandbox:
     """The strongest walls of this machine; a limit that cannot be kept means that nothing starts."""
     if policy.sandbox == "off":
         refuse_unkept(policy)
-        return UnconfinedSandbox()
+        return WITHOUT_WALLS
     try:
         sandbox = this_machines.strongest(probed)
     except OSError as error:  # it may pass, so it says nothing about what this machine has
@@ -104,7 +106,7 @@ def is_mounting(sandbox: Sandbox) -> bool:
 def guarded(sandbox: Sandbox, walls: Walls) -> AbstractContextManager[None]:
     """While open, protected names that the workspace lacks cannot be made by a script."""
     if walls.workspace is None or not is_mounting(sandbox):
-        return nullcontext()
+        return UNGUARDED
     return stand_ins(walls.workspace, walls.protected)
 
 
