@@ -11,7 +11,7 @@ from skillkit.web.icons import icon
 from skillkit.web.links import Links
 from skillkit.web.markup import Child, Markup, tag
 from skillkit.web.shown import card, facts, input_block, moment, plural
-from skillkit.web.source_view import diff_block, line_id, part_of, source_block
+from skillkit.web.source_view import LINES_BEFORE, diff_block, line_id, part_of, source_block
 
 __all__ = ["prompt_heading", "prompt_sections"]
 
@@ -92,7 +92,7 @@ def place_of(request: OptionRequest, prompt: Prompt, risk: RiskFlag, links: Link
     for number, command in enumerate(prompt.commands, 1):
         if command.script == risk.path and risk.line > 0:
             is_here = risk.line <= part_of(command, 1, len(prompt.commands)).end
-            page = "" if is_here else links.source(request.id, number, risk.line)
+            page = "" if is_here else links.source(request.id, number, max(1, risk.line - LINES_BEFORE))
             return f"{page}#{line_id(number, risk.line)}"
     return ""
 

@@ -8,10 +8,11 @@ from skillkit.core.questions import Prompt, PromptCommand
 from skillkit.web.highlight import colored_lines, marked
 from skillkit.web.markup import Child, Markup, tag
 
-__all__ = ["PART_LINES", "Part", "diff_block", "line_id", "lines_of", "part_of", "source_block"]
+__all__ = ["LINES_BEFORE", "PART_LINES", "Part", "diff_block", "line_id", "lines_of", "part_of", "source_block"]
 
 PART_LINES = 400
 FEWEST_LINES = 20
+LINES_BEFORE = 20
 DIFF_LINES = 400
 
 
