@@ -36,3 +36,38 @@ def test_the_demo_succeeds_from_any_folder_and_leaves_nothing(tmp_path: Path) ->
     assert 'arguments="--sample" status="approval_unavailable">' in unapproved
     assert 'status="ok" exit_code' not in unapproved
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_end_names_a_command_that_can_be_typed(tmp_path: Path) -> None:
+    command = tmp_path / "own" / "bin" / "skillkit"
+    command.parent.mkdir(parents=True)
+    command.touch(mode=0o755)
+    told = "import sys; sys.executable = sys.argv[1]; from skillkit.cli.demo import command_here; print(command_here())"
+    words = [sys.executable, "-c", told, str(command.with_name("python"))]
+    typed = {}
+    for path in ("/nowhere", str(command.parent)):
+        ended = subprocess.run(
+            words, capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PATH": path}
+        )
+        typed[path] = ended.stdout
+    assert typed == {"/nowhere": "own/bin/skillkit\n", str(command.parent): "skillkit\n"}
+
+
+def test_the_examples_can_be_copied_and_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
+    mine = tmp_path / "skills" / "csv-report" / "SKILL.md"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("my own")
+    words = [sys.executable, "-m", "skillkit", "demo", "--copy", "skills"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert ended.stdout == "Copied 5 example skills to skills.\n"
+    assert ended.stderr == "Already there, and left as they are: csv-report.\n"
+    assert mine.read_text() == "my own"
+    check = [sys.executable, "-m", "skillkit", "validate", "skills/text-stats"]
+    assert subprocess.run(check, cwd=tmp_path, check=False, capture_output=True).returncode == 0
+
+
+def test_a_copy_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "skillkit", "demo", "--copy", "/proc/skills"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ended.returncode == 125
+    assert ended.stderr.startswith("skillkit: The example skills cannot be copied to /proc/skills: ")

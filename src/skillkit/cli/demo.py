@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,10 +17,11 @@ from tempfile import TemporaryDirectory
 import click
 
 import skillkit
+from skillkit.cli.examples import copy_examples, example_skills
 from skillkit.cli.exit_codes import REFUSED
 from skillkit.cli.main import exit_code_of
-from skillkit.cli.options import screen_width
-from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
+from skillkit.cli.options import counted, screen_width
+from skillkit.core.exceptions import ApprovalUnavailableError
 from skillkit.core.policy import GUARDED, STANDARD, ScriptPolicy
 from skillkit.core.questions import OptionRequest
 from skillkit.core.run import machine_tiers
@@ -80,13 +82,34 @@ class Stage:
 
 
 @click.command("demo")
-def demo_command() -> None:
+@click.option(
+    "--copy",
+    "target",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Instead, copy the example skills into this folder.",
+)
+def demo_command(target: Path | None) -> None:
     """Show skillkit at work on the example skills; asks nothing, changes nothing.
 
     \b
-    Example:
+    Examples:
       skillkit demo
+      skillkit demo --copy skills       the example skills, to try things on
     """
+    if target is None:
+        show_demo()
+    else:
+        show_copies(target)
+
+
+def show_copies(target: Path) -> None:
+    copied, left = copy_examples(target)
+    click.echo(f"Copied {counted(len(copied), 'example skill')} to {visible(str(target))}.")
+    if left:
+        click.echo(f"Already there, and left as they are: {', '.join(left)}.", err=True)
+
+
+def show_demo() -> None:
     with TemporaryDirectory(prefix="skillkit-demo-") as folder:
         has_walls = any(attempt.sandbox for attempt in machine_tiers())
         stage = Stage(str(example_skills()), Path(folder), has_walls)
@@ -95,8 +118,18 @@ def demo_command() -> None:
         show_agent(stage)
         show_step("Everything is on record.", ["audit", "tail", "--state-dir", stage.state])
         show_step("And the record is intact.", ["audit", "verify", "--state-dir", stage.state])
-    click.secho("\n# Now you: what this machine offers, the skills you have, a skill of your own.", fg="cyan")
-    click.secho("$ skillkit doctor\n$ skillkit list\n$ skillkit new my-skill", bold=True)
+    heading("Now you: what this machine offers, these skills to try things on, a skill of your own.")
+    for words in ("doctor", "demo --copy skills", "list", "new my-skill"):
+        click.secho(f"$ {command_here()} {words}", bold=True)
+
+
+def command_here() -> str:
+    """As it can be typed: a checkout's own command is not on the PATH."""
+    beside = Path(sys.executable).parent / "skillkit"
+    if shutil.which("skillkit") or not beside.is_file():
+        return "skillkit"
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
 
 
 def show_skills(stage: Stage) -> None:
@@ -219,12 +252,3 @@ def typed(words: list[str]) -> str:
         else:
             shown.append(word if not Path(word).is_absolute() else "skills/")
     return shlex.join(shown)
-
-
-def example_skills() -> Path:
-    """Inside the package when installed, beside it in a checkout."""
-    package = Path(skillkit.__file__).parent
-    for folder in (package / "examples", package.parents[1] / "examples" / "skills"):
-        if folder.is_dir():
-            return folder
-    raise ConfigurationError(f"The example skills are missing from {package}. Install skillkit-runtime again.")
