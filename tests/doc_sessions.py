@@ -130,6 +130,11 @@ class Reader:
             "OPENAI_API_KEY": "none",
         }
 
+    @property
+    def here(self) -> Path:
+        """Where the reader's shell is now: a page that says `cd` means all that follows."""
+        return Path(f"/proc/{self.shell.pid}/cwd").resolve()
+
     def __enter__(self) -> Self:
         return self
 
@@ -154,7 +159,7 @@ class Reader:
 
     def write(self, block: Block) -> None:
         file = Path(str(block.title).replace("~", str(self.home), 1))
-        file = self.work / file
+        file = self.here / file
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(block.text.replace("/home/me", str(self.home)), encoding="utf-8")
 
@@ -228,7 +233,7 @@ class Reader:
     def started(self, words: list[str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
             words,
-            cwd=self.work,
+            cwd=self.here,
             env=self.environment | self.for_python,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -247,7 +252,7 @@ class Reader:
         until, program = time.monotonic() + PATIENCE_SECONDS, ["bash", "-c", command]
         while True:
             told = subprocess.run(
-                program, cwd=self.work, env=self.environment, capture_output=True, text=True, check=False
+                program, cwd=self.here, env=self.environment, capture_output=True, text=True, check=False
             )
             if value := told.stdout.strip():
                 return value
