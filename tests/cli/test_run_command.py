@@ -27,6 +27,7 @@ SCRIPTS = {
     "scripts/waits.sh": 'echo first; until [ -e "$1" ]; do sleep 0.01; done; echo second\n',
     "scripts/storm.py": STORM,
     "scripts/where.sh": 'echo "${SKILL_WORKSPACE:-none}"\n',
+    "scripts/flood.sh": "head -c 10000001 /dev/zero\n",
     "scripts/endless.sh": "while :; do echo line; done\n",
 }
 
@@ -181,6 +182,12 @@ def test_what_the_script_left_is_kept_where_asked(skills: Path, tmp_path: Path) 
     assert (ended.returncode, ended.stderr) == (0, f"skillkit: kept {tmp_path}/out/sub/out.txt\n")
     ended = run(skills, "demo", "leaves")
     assert ended.stderr == "skillkit: 1 file left in the work folder; --keep DIR saves them\n"
+
+
+def test_output_that_was_cut_is_told_with_the_limit_and_what_to_do(skills: Path) -> None:
+    ended = run(skills, "demo", "flood")
+    assert len(ended.stdout) == 10_000_000
+    assert "skillkit: stdout cut at the limit of 10 MB; a script can leave more as a file, for --keep\n" in ended.stderr
 
 
 def test_a_file_that_is_already_there_is_never_overwritten(skills: Path, tmp_path: Path) -> None:

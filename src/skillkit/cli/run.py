@@ -25,6 +25,7 @@ from skillkit.cli.options import (
     policy_options,
     roots_options,
 )
+from skillkit.cli.output import script_output
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
 from skillkit.core.policy import require_timeout
 from skillkit.core.runs import ScriptExecutionResult
@@ -51,7 +52,7 @@ def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
 @click.option("--timeout", type=float, callback=checked_timeout, help="Seconds, 1 to 600.")
 @policy_options
-@click.option("--yes", is_flag=True, help="Approve this one run, without being asked.")
+@click.option("--yes", "-y", is_flag=True, help="Approve this one run, without being asked.")
 @click.option("--wait", is_flag=True, help="Where no terminal can be asked, wait for 'skillkit approvals answer'.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Save what the script leaves here.")
 @roots_options
@@ -84,15 +85,16 @@ def run_command(
     """
     approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
     with ended_by_signals(), manager_for(chosen, approver=approver, session_id=session_id()) as manager:
-        result = manager.execute_skill_script(
-            skill_name,
-            script_name,
-            parsed_input(given),
-            timeout,
-            argv=argv,
-            workspace=current_workspace(),
-            on_output=None if as_json else show_chunk,
-        )
+        with script_output() as show:
+            result = manager.execute_skill_script(
+                skill_name,
+                script_name,
+                parsed_input(given),
+                timeout,
+                argv=argv,
+                workspace=current_workspace(),
+                on_output=None if as_json else show,
+            )
         kept = save_artifacts(result, keep)
         if as_json:
             echo_json(**result_structure(result), kept=[written(path) for path in kept])
@@ -146,12 +148,6 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def show_chunk(stream: str, data: bytes) -> None:
-    target = sys.stdout if stream == "stdout" else sys.stderr
-    target.buffer.write(data)
-    target.buffer.flush()
-
-
 def save_artifacts(result: ScriptExecutionResult, keep: Path | None) -> list[Path]:
     """Copies what the script left; a file that is already there is never overwritten."""
     import shutil
@@ -179,8 +175,9 @@ def show_end(result: ScriptExecutionResult, kept: list[Path]) -> None:
         remarks.append(f"timed out after {result.execution_time_ms / 1000:.1f} s")
     if result.signal and not result.timed_out:
         remarks.append(f"ended by {result.signal}")
-    if result.stdout_truncated or result.stderr_truncated:
-        remarks.append("output truncated")
+    cut = [name for name in ("stdout", "stderr") if getattr(result, f"{name}_truncated")]
+    if cut:
+        remarks.append(f"{' and '.join(cut)} cut at the limit of 10 MB; a script can leave more as a file, for --keep")
     if result.hint:
         remarks.append(result.hint)
     remarks += [f"kept {path}" for path in kept]

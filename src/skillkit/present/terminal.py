@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-__all__ = ["columns", "cut", "visible", "width_of", "wrapped"]
+__all__ = ["columns", "cut", "escaped", "visible", "width_of", "wrapped"]
 
 # Characters that change how the text around them is shown: they can make it lie. Those that nobody has
 # assigned yet are drawn as each terminal likes.
