@@ -83,7 +83,7 @@ def test_add_says_when_the_copy_of_what_was_approved_is_gone(
 @pytest.mark.parametrize("said", ["n\n", "\n", ""], ids=["no", "nothing", "no terminal"])
 def test_without_a_yes_nothing_is_trusted(tmp_path: Path, skill: Path, approvals: StandingApprovals, said: str) -> None:
     assert skill.is_dir()
-    assert run("add", "demo", folder=tmp_path, stdin=said).exit_code == 1
+    assert run("add", "demo", folder=tmp_path, stdin=said).exit_code == 126
     assert approvals.trusted() == []
 
 

@@ -129,7 +129,7 @@ def show_command(request_id: str, state_dir: Path | None, as_json: bool) -> None
         click.echo(request_text(request))
 
 
-@approvals.command("answer")
+@approvals.command("answer", short_help="Answer one question; the first answer wins.")
 @click.argument("request_id", metavar="ID")
 @click.argument("option_id", metavar="OPTION")
 @state_option

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Unpack
 
 import click
 
 from skillkit.cli.asking import session_id
 from skillkit.cli.exit_codes import REFUSED
-from skillkit.cli.options import SKILL, Chosen, echo_json, json_option, manager_for, policy_options, roots_options
+from skillkit.cli.options import (
+    SKILL,
+    Chosen,
+    echo_json,
+    json_option,
+    manager_for,
+    policy_options,
+    roots_options,
+    screen_width,
+)
 from skillkit.cli.run import current_workspace, parsed_input
 from skillkit.core.runs import Decision, PreparedRun
-from skillkit.present.terminal import visible
+from skillkit.present.terminal import visible, wrapped
 
 __all__ = ["check_command"]
 
 LABEL_WIDTH = 10
+NARROWEST = 24
+SENTENCES = ("decision", "because", "walls")
 
 
-@click.command("check")
+@click.command("check", short_help="Say whether a script may run, and what it could reach.")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @click.argument("script_name", metavar="SCRIPT")
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
@@ -92,5 +104,8 @@ def check_lines(structure: dict[str, Any]) -> list[str]:
 
 
 def labelled(label: str, texts: list[str]) -> list[str]:
-    """The label once, the texts below each other beside it."""
-    return [f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} {visible(text)}" for number, text in enumerate(texts)]
+    """The label once, the texts below each other beside it; what somebody copies stays on one line."""
+    room = max(screen_width() - LABEL_WIDTH - 3, NARROWEST)
+    is_wrapped = label in SENTENCES and sys.stdout.isatty()
+    lines = [line for text in texts for line in (wrapped(visible(text), room) if is_wrapped else [visible(text)])]
+    return [f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} {line}" for number, line in enumerate(lines)]

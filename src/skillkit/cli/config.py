@@ -25,7 +25,7 @@ __all__ = ["config"]
 WIDEST_VALUE = 40
 
 
-@click.group("config")
+@click.group("config", short_help="Show the settings that hold here, and their origin.")
 def config() -> None:
     """Show the settings that hold in this folder, and where they come from.
 

@@ -81,7 +81,7 @@ class Stage:
         return [*self.policy, *(["--yes"] * self.has_walls)]
 
 
-@click.command("demo")
+@click.command("demo", short_help="Show skillkit at work on the example skills.")
 @click.option(
     "--copy",
     "target",

@@ -17,7 +17,7 @@ from skillkit.present.terminal import visible
 __all__ = ["doctor_command"]
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Say what this machine can do, and what is missing.")
 @any_state_option
 @json_option
 @click.pass_context

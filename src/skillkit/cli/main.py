@@ -107,9 +107,11 @@ def cli() -> None:
 
     \b
     Examples:
+      skillkit demo                     see it at work, on skills that ship with it
       skillkit list                     what is installed here
-      skillkit show pdf-tools           one skill and its scripts
-      skillkit validate ./my-skill      check a skill against the open standard
+      skillkit show csv-report          one skill and its scripts
+      skillkit run csv-report report    run a script; you are asked first
+      skillkit audit tail               what ran, and what was refused
 
     Completion for your shell: eval "$(_SKILLKIT_COMPLETE=bash_source skillkit)"
     (zsh_source and fish_source for the others).
@@ -129,12 +131,9 @@ def exit_code_of(words: list[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except SkillKitError as error:
+    except (click.ClickException, SkillKitError) as error:
         show_error(error, as_json="--json" in words)
-        return next((code for kinds, code in EXIT_CODES if isinstance(error, kinds)), OWN_FAILURE)
+        return failure_code(error)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
@@ -144,10 +143,18 @@ def exit_code_of(words: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def show_error(error: SkillKitError, *, as_json: bool) -> None:
+def failure_code(error: click.ClickException | SkillKitError) -> int:
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    return next((code for kinds, code in EXIT_CODES if isinstance(error, kinds)), OWN_FAILURE)
+
+
+def show_error(error: click.ClickException | SkillKitError, *, as_json: bool) -> None:
     from skillkit.present.terminal import visible
 
-    if as_json:
+    if isinstance(error, click.UsageError):
+        error.show()
+    elif as_json:
         import json
 
         structure = {"schema_version": 1, "error": {"type": type(error).__name__, "message": str(error)}}

@@ -59,7 +59,7 @@ def checked_name(_: click.Context, __: click.Parameter, name: str) -> str:
     raise click.BadParameter(f"{name!r} is no name for a skill: {rule}.{advice}")
 
 
-@click.command("new")
+@click.command("new", short_help="Make a skill to start from, with a script and a test.")
 @click.argument("name", metavar="NAME", callback=checked_name)
 @click.option(
     "--dir",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Unpack
 
 import click
 
+from skillkit.cli.exit_codes import REFUSED
 from skillkit.cli.options import (
     SKILL,
     MissingError,
@@ -89,11 +91,8 @@ def add_command(
         before = approvals.last_approved_digest(skill.name, place)
         show_what(skill, manifest, copy, folder / "snapshots" / before if before else None)
         if not is_sure:
-            click.confirm("Trust it as it is now?", abort=True, err=True)
+            require_yes()
         kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL)
-    except click.Abort:
-        click.echo("\nIt is not trusted. Answer y, or look at it and add --yes.", err=True)
-        raise
     except OSError as error:
         raise StateUnavailableError(
             f"No copy of {skill.name!r} can be kept in {folder}: {error.strerror or error}. "
@@ -105,6 +104,19 @@ def add_command(
         echo_json(trusted=asdict(kept))
     else:
         click.echo(f"Trusted {visible(skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
+
+
+def require_yes() -> None:
+    """A no and the lack of an answer are refusals; Ctrl-C at a terminal is an interruption."""
+    try:
+        if click.confirm("Trust it as it is now?", err=True):
+            return
+        click.echo("It is not trusted.", err=True)
+    except click.Abort:
+        click.echo("\nIt is not trusted: nobody answered. Look at it, then add --yes.", err=True)
+        if sys.stdin.isatty():
+            raise
+    raise click.exceptions.Exit(REFUSED)
 
 
 def require_reviewed(name: str, digest: str, reviewed: str | None) -> None:

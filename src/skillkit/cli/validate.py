@@ -15,7 +15,7 @@ from skillkit.present.terminal import visible
 __all__ = ["validate_command"]
 
 
-@click.command("validate")
+@click.command("validate", short_help="Check skills against the rules of agentskills.io.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @json_option
 @click.pass_context

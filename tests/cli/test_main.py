@@ -1,0 +1,56 @@
+"""What holds for every command: how it fails, and how it is listed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+from skill_folders import skill_folder
+
+from skillkit.cli.main import exit_code_of
+
+MISSING = [("approvals", "show", "3f2a"), ("trust", "remove", "nope"), ("audit", "show", "99")]
+
+
+@pytest.mark.parametrize("words", MISSING, ids=" ".join)
+def test_what_is_not_there_is_told_like_every_failure(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ["--state-dir", str(tmp_path)]
+    assert exit_code_of([*words, *place]) == 127
+    told = capsys.readouterr()
+    assert (told.out, told.err.startswith("skillkit: ")) == ("", True)
+    assert exit_code_of([*words, *place, "--json"]) == 127
+    told = capsys.readouterr()
+    assert (json.loads(told.out)["error"]["type"], told.err) == ("MissingError", "")
+
+
+@pytest.mark.parametrize(
+    "group", [(), ("approvals",), ("config",), ("trust",)], ids=lambda words: " ".join(words) or "skillkit"
+)
+def test_a_list_of_commands_cuts_no_sentence(group: tuple[str, ...]) -> None:
+    words = [sys.executable, "-m", "skillkit", *group, "--help"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.partition("\nCommands:\n")[2]
+    sentences = re.findall(r"^  \w+ +(.+)$", listed, re.MULTILINE)
+    assert len(sentences) > 1
+    assert [sentence for sentence in sentences if sentence.endswith("...")] == []
+
+
+def test_check_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
+    skills = skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "true\n"}).parent
+    words = ["-m", "skillkit", "check", "demo", "run", "--skills", str(skills), "--state-dir", str(tmp_path / "state")]
+    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    child = pexpect.spawn(sys.executable, words, dimensions=(40, 72), encoding="utf-8", timeout=60, env=kept)
+    seen = child.read().splitlines()
+    child.close()
+    piped = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True).stdout.splitlines()
+    sentences, copied = seen[:-3], seen[-3:]
+    assert max(map(len, sentences)) <= 72 < max(map(len, piped[:-3]))
+    assert "".join("".join(sentences).split()) == "".join("".join(piped[:-3]).split()), "the same words"
+    assert copied == piped[-3:]
