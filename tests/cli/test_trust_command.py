@@ -93,7 +93,7 @@ def test_yes_on_the_command_line_is_enough_and_json_is_one_object(
     added = json.loads(run("add", "demo", "--yes", "--json", folder=tmp_path).stdout)
     assert (added["schema_version"], added["trusted"]["digest"]) == (1, manifest_of(skill).digest)
     listed = json.loads(run("list", "--json", folder=tmp_path).stdout)
-    assert listed["trusted"] == [added["trusted"]]
+    assert listed["trusted"] == [{**added["trusted"], "now": "as trusted"}]
     removed = json.loads(run("remove", "demo", "--json", folder=tmp_path).stdout)
     assert removed["removed"] == [added["trusted"]]
     assert approvals.trusted() == []
@@ -129,6 +129,19 @@ def test_list_shows_skill_digest_and_folder_or_says_that_there_are_none(tmp_path
     assert headings.split()[:2] == ["SKILL", "DIGEST"]
     assert line.split()[:2] == ["demo", manifest_of(skill).digest[:12]]
     assert line.endswith(str(skill))
+
+
+def test_list_says_whether_a_skill_is_still_what_was_trusted(tmp_path: Path, skill: Path) -> None:
+    def now() -> str:
+        return str(json.loads(run("list", "--json", folder=tmp_path).stdout)["trusted"][0]["now"])
+
+    run("add", "demo", "--yes", folder=tmp_path)
+    assert now() == "as trusted"
+    (skill / "scripts/run.sh").write_text("echo two\n")
+    assert now() == "changed"
+    assert " changed " in run("list", folder=tmp_path).stdout
+    skill.rename(tmp_path / "elsewhere")
+    assert now() == "gone"
 
 
 def test_a_skill_that_is_gone_can_still_be_removed_and_one_that_is_not_trusted_cannot(

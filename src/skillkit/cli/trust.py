@@ -26,7 +26,7 @@ from skillkit.cli.options import (
 )
 from skillkit.core.decide.trust import Approval, StandingApprovals
 from skillkit.core.digest import manifest_of, snapshot_of
-from skillkit.core.exceptions import ContentChangedError, StateUnavailableError
+from skillkit.core.exceptions import ContentChangedError, SkillKitError, StateUnavailableError
 from skillkit.core.models import Skill
 from skillkit.core.questions import FileChange, RiskFlag
 from skillkit.core.runs import Manifest
@@ -39,7 +39,7 @@ CHANNEL = "cli"
 SHORT_DIGEST = 12
 UNLIMITED = 10_000
 
-_HEADINGS = ("SKILL", "DIGEST", "SINCE (UTC)", "FOLDER")
+_HEADINGS = ("SKILL", "DIGEST", "NOW", "SINCE (UTC)", "FOLDER")
 
 
 @click.group("trust")
@@ -169,7 +169,9 @@ def change_summary(approved: Path | None, count: int) -> str:
 @state_option
 @json_option
 def list_command(state_dir: Path | None, as_json: bool) -> None:
-    """List what is trusted.
+    """List what is trusted, and whether the skill is still what was trusted.
+
+    A skill that is changed, gone or unreadable now is asked about again.
 
     \b
     Examples:
@@ -180,7 +182,7 @@ def list_command(state_dir: Path | None, as_json: bool) -> None:
     found = StandingApprovals(store).trusted()
     store.close()
     if as_json:
-        echo_json(trusted=[asdict(each) for each in found])
+        echo_json(trusted=[{**asdict(each), "now": state_of(each)} for each in found])
     elif found:
         click.echo(table([_HEADINGS, *map(cells, found)]))
     else:
@@ -261,5 +263,17 @@ def change_text(change: FileChange) -> str:
     return "\n".join([f"{change.kind}: {on_one_line(change.path)}", *lines])
 
 
+def state_of(approval: Approval) -> str:
+    """The skill in the folder now, compared with what was trusted there."""
+    folder = Path(approval.folder)
+    if not folder.is_dir():
+        return "gone"
+    try:
+        return "as trusted" if manifest_of(folder).digest == approval.digest else "changed"
+    except (OSError, SkillKitError):
+        return "unreadable"
+
+
 def cells(approval: Approval) -> tuple[str, ...]:
-    return approval.skill, approval.digest[:SHORT_DIGEST], moment_text(approval.approved_at), approval.folder
+    digest, since = approval.digest[:SHORT_DIGEST], moment_text(approval.approved_at)
+    return approval.skill, digest, state_of(approval), since, approval.folder
