@@ -307,6 +307,17 @@ def test_a_narrower_window_gets_the_question_anew() -> None:
         assert asking.outcome()["option_id"] == "yes_in_session"
 
 
+@pytest.mark.parametrize(("rows", "is_repeated"), [(24, True), (60, False)])
+def test_on_a_small_screen_the_risks_stand_by_the_answers(rows: int, is_repeated: bool) -> None:
+    with Terminal(rows=rows) as terminal:
+        asking = terminal.ask(question())
+        last_screen = shown(terminal.text)[-rows:]
+        assert any("risks: network" in line for line in last_screen) is is_repeated
+        assert any("scripts/extract.py of pdf-tools" in line for line in last_screen) is is_repeated
+        terminal.send("3")
+        assert asking.outcome()["option_id"] == "no"
+
+
 def test_a_wider_window_needs_no_new_question() -> None:
     with Terminal() as terminal:
         asking = terminal.ask(question())

@@ -195,3 +195,19 @@ def test_a_decision_is_told_on_one_line() -> None:
     line = decision_text(request, request.options[0], 60)
     assert line.startswith("Approved once: scripts/extract.py of two\\nlines")
     assert len(line) == 60
+
+
+@pytest.mark.parametrize("width", [24, 80])
+def test_in_short_it_says_again_what_would_run_and_its_risks(width: int) -> None:
+    risks = tuple(RiskFlag(kind, "does", "scripts/extract.py", 2) for kind in ("network", "delete", "network"))
+    request = question(prompt=script_prompt(risks=risks))
+    *_, short, options, _ = re.split(r"\n\n|\n\Z", prompt_text(request, width, in_short=True))
+    assert options.startswith("  1  Yes once")
+    assert short.splitlines()[-1].replace("…", "").strip(" │") in "risks: network, delete"
+    assert max(map(len, short.splitlines())) <= width
+    if width > 24:
+        assert "scripts/extract.py of pdf-tools" in short
+        assert (
+            "none found, which proves nothing"
+            in prompt_text(question(prompt=script_prompt(risks=())), width, in_short=True).rpartition("In short")[2]
+        )

@@ -23,6 +23,7 @@ ALL_DIGITS = "123456789"
 # Somebody who was typing something else when the question appeared did not mean to answer it.
 SETTLE_SECONDS = 0.3
 FEWEST_SOURCE_ROWS = 5
+ROWS_AROUND = 3
 REFUSING = (ESCAPE, *INTERRUPTS)
 OVER_LINE = "\r\x1b[K"
 
@@ -115,11 +116,16 @@ class Question:
         self._show_last_line(f"{self._keys_that_answer()}{self._keys_that_show()}")
 
     def _fitted(self, columns: int, rows: int) -> str:
-        """With less of the source where that brings the beginning of the question onto the screen."""
+        """With less of the source where the beginning is out of sight; where that is not enough, said again below."""
         render = partial(prompt_text, self._request, columns, color=self._screen.has_color)
         text = render()
-        too_many = text.count("\n") + 3 - rows
-        return render(source_rows=max(SOURCE_ROWS - too_many, FEWEST_SOURCE_ROWS)) if too_many > 0 else text
+        too_many = text.count("\n") + ROWS_AROUND - rows
+        if too_many <= 0:
+            return text
+        text = render(source_rows=max(SOURCE_ROWS - too_many, FEWEST_SOURCE_ROWS))
+        if text.count("\n") + ROWS_AROUND <= rows:
+            return text
+        return render(source_rows=FEWEST_SOURCE_ROWS, in_short=True)
 
     def _page(self, title: str, text_for: Callable[[int], str]) -> None:
         show_pages(self._screen, title, text_for)

@@ -42,12 +42,18 @@ DECISIONS = {"yes_once": "Approved once", "yes_in_session": "Approved in this se
 CHANGE_KINDS = ("changed", "added", "removed")
 
 
-def prompt_text(request: OptionRequest, width: int, *, color: bool = False, source_rows: int = SOURCE_ROWS) -> str:
-    """The whole question, from who asks to how it can be answered; nothing is preselected."""
+def prompt_text(
+    request: OptionRequest, width: int, *, color: bool = False, source_rows: int = SOURCE_ROWS, in_short: bool = False
+) -> str:
+    """The whole question, from who asks to how it can be answered; nothing is preselected.
+
+    `in_short` repeats what it is about above the answers, where the beginning is out of sight.
+    """
     layout = Layout(width, color)
     prompt = Prompt.from_context(request.context)
     parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
-    return joined([*parts, option_lines(request.options, layout, scopes_of(request) if prompt else {})])
+    short = short_lines(prompt, layout) if prompt and in_short else []
+    return joined([*parts, short, option_lines(request.options, layout, scopes_of(request) if prompt else {})])
 
 
 def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
@@ -235,6 +241,16 @@ def source_lines(
     counted = f"{len(lines):,} line{'' if len(lines) == 1 else 's'}"
     heading = f"the beginning of {counted}{layout.more('v')}" if is_cut else counted
     return [*layout.said(f"Source{suffix}", heading if lines else "empty"), *islice(rows, limit)]
+
+
+def short_lines(prompt: Prompt, layout: Layout) -> list[str]:
+    """Two rows: what would run, and what a reader should look at."""
+    scripts = ", ".join(command.script for command in prompt.commands)
+    kinds = ", ".join(dict.fromkeys(risk.kind for risk in prompt.risks))
+    about = layout.quoted("In short", [cut(f"{scripts} of {prompt.skill}", layout.room)])
+    if not kinds:
+        return [*about, *layout.said("", "risks: none found, which proves nothing")]
+    return [*about, *layout.quoted("", [cut(f"risks: {kinds}", layout.room)], style=YELLOW)]
 
 
 def option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str, str]) -> list[str]:
