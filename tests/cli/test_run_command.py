@@ -196,7 +196,18 @@ def test_a_file_that_is_already_there_is_never_overwritten(skills: Path, tmp_pat
     ended = run(skills, "demo", "leaves", "--keep", str(tmp_path / "out"))
     assert (tmp_path / "out/sub/out.txt").read_text() == "mine"
     assert ended.returncode == 125
-    assert "cannot be saved as" in ended.stderr
+    assert f"What the script left is in {tmp_path}/out-2 instead" in ended.stderr
+    assert (tmp_path / "out-2/sub/out.txt").read_text() == "123", "the result is not lost"
+    run(skills, "demo", "leaves", "--keep", str(tmp_path / "out"))
+    assert (tmp_path / "out-3/sub/out.txt").read_text() == "123"
+    ended = run(skills, "demo", "leaves", "--keep", ".", cwd=tmp_path / "out")
+    assert (tmp_path / "out/kept-2/sub/out.txt").read_text() == "123", ended.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_and_no_traceback(skills: Path) -> None:
+    ended = run(skills, "demo", "leaves", "--keep", "/proc/out")
+    assert ended.returncode == 125
+    assert "cannot be saved as /proc/out/sub/out.txt" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

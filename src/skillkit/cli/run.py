@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -28,7 +30,7 @@ from skillkit.cli.options import (
 from skillkit.cli.output import script_output
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
 from skillkit.core.policy import require_timeout
-from skillkit.core.runs import ScriptExecutionResult
+from skillkit.core.runs import Artifact, ScriptExecutionResult
 from skillkit.present.result import result_structure, written
 from skillkit.present.terminal import visible
 
@@ -149,13 +151,33 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def save_artifacts(result: ScriptExecutionResult, keep: Path | None) -> list[Path]:
-    """Copies what the script left; a file that is already there is never overwritten."""
+    """Copies what the script left; a file that is already there is never overwritten, and nothing gets lost."""
+    if keep is None:
+        return []
+    in_the_way = next((each for each in result.artifacts if os.path.lexists(keep / each.relative_path)), None)
+    if in_the_way is None:
+        return copies_of(result.artifacts, keep)
+    other = free_folder(keep)
+    copies_of(result.artifacts, other)
+    raise ConfigurationError(
+        f"--keep: {keep / in_the_way.relative_path} exists and is left as it is. "
+        f"What the script left is in {other} instead; name a new folder the next time."
+    )
+
+
+def free_folder(taken: Path) -> Path:
+    """Beside it, with a number; `.` and `..` have no name to add it to."""
+    named = taken if taken.name not in {"", ".."} else taken / "kept"
+    numbered = (named.with_name(f"{named.name}-{number}") for number in count(2))
+    return next(path for path in numbered if not os.path.lexists(path))
+
+
+def copies_of(artifacts: Sequence[Artifact], folder: Path) -> list[Path]:
     import shutil
 
-    kept = []
-    for artifact in result.artifacts if keep else ():
-        assert keep is not None  # noqa: S101 - the loop is empty without it
-        target = keep / artifact.relative_path
+    copies = []
+    for artifact in artifacts:
+        target = folder / artifact.relative_path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with artifact.path.open("rb") as source, target.open("xb") as copy:
@@ -164,8 +186,8 @@ def save_artifacts(result: ScriptExecutionResult, keep: Path | None) -> list[Pat
             raise ConfigurationError(
                 f"--keep: {artifact.relative_path} cannot be saved as {target}: {error.strerror}. Name another folder."
             ) from error
-        kept.append(target)
-    return kept
+        copies.append(target)
+    return copies
 
 
 def show_end(result: ScriptExecutionResult, kept: list[Path]) -> None:
