@@ -81,6 +81,13 @@ def test_a_state_folder_that_cannot_be_written_is_a_problem(tmp_path: Path) -> N
     assert "choose another folder with SKILLKIT_STATE_DIR" in ended.stdout
 
 
+def test_a_state_file_that_cannot_be_used_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "state.sqlite3").write_text("these are no records, whatever they are")
+    ended = doctor("--state-dir", str(tmp_path))
+    assert ended.returncode == 1
+    assert "is not a SQLite file" in ended.stdout
+
+
 def test_the_report_is_readable(tmp_path: Path) -> None:
     ended = doctor("--state-dir", str(tmp_path))
     for shown in ("Walls around scripts, strongest first", "Interpreters", "State", str(tmp_path)):

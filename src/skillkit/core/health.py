@@ -8,11 +8,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.paths import is_inside
 from skillkit.core.policy import INTERPRETERS
 from skillkit.core.resolve import found_program, search_path
 from skillkit.core.run import Walls, machine_tiers
 from skillkit.core.starting import brief_output
+from skillkit.core.state import StateStore
 
 __all__ = ["InterpreterHealth", "TierHealth", "interpreters", "state_problem", "tiers"]
 
@@ -92,9 +94,23 @@ def state_problem(folder: Path) -> str:
         return f"It lies on a network file system ({kind}); choose a local folder with SKILLKIT_STATE_DIR."
     try:
         with tempfile.NamedTemporaryFile(dir=existing):
-            return ""
+            return file_problem(folder)
     except OSError as error:
         return f"It cannot be written ({error.strerror}); choose another folder with SKILLKIT_STATE_DIR."
+
+
+def file_problem(folder: Path) -> str:
+    """A folder can be well and the file in it not; none is made here."""
+    store = StateStore(folder)
+    if not store.path.exists():
+        return ""
+    try:
+        store.world()
+    except StateUnavailableError as error:
+        return str(error)
+    finally:
+        store.close()
+    return ""
 
 
 def file_system_of(folder: Path) -> str:
