@@ -169,7 +169,7 @@ def change_summary(approved: Path | None, count: int) -> str:
 @state_option
 @json_option
 def list_command(state_dir: Path | None, as_json: bool) -> None:
-    """List what is trusted, and whether the skill is still what was trusted.
+    """List what is trusted, and whether it is still the same.
 
     A skill that is changed, gone or unreadable now is asked about again.
 
