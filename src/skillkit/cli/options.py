@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from skillkit.cli.exit_codes import NOT_FOUND
 from skillkit.core.config import Settings, current_folder, load_settings
 from skillkit.core.exceptions import SkillKitError
+from skillkit.core.find.roots import existing_folder
 from skillkit.core.manager import SkillManager
 from skillkit.core.policy import PROFILES
 from skillkit.present.terminal import columns, visible
@@ -59,6 +61,15 @@ class MissingError(click.ClickException):
     exit_code = NOT_FOUND
 
 
+def existing_folders(ctx: click.Context, param: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+    """As given; a folder that is not there is told by the name that the person wrote, not by the manager's."""
+    is_variable = ctx.get_parameter_source(str(param.name)) is ParameterSource.ENVIRONMENT
+    written = f"${param.envvar}" if is_variable else param.opts[0]
+    for path in () if ctx.resilient_parsing else given:
+        existing_folder(path, written)
+    return given
+
+
 def roots_options(function: Decorated) -> Decorated:
     """Where to look for skills; without any of these the usual places."""
     for option in reversed(
@@ -68,6 +79,7 @@ def roots_options(function: Decorated) -> Decorated:
                 multiple=True,
                 type=click.Path(path_type=Path),
                 envvar="SKILLKIT_SKILLS",
+                callback=existing_folders,
                 help="Look only in this folder (repeatable).",
             ),
             click.option(
@@ -75,6 +87,7 @@ def roots_options(function: Decorated) -> Decorated:
                 "plugins",
                 multiple=True,
                 type=click.Path(path_type=Path),
+                callback=existing_folders,
                 help="Also use this plugin folder (repeatable).",
             ),
             any_state_option,
