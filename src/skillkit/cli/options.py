@@ -42,6 +42,7 @@ __all__ = [
     "settings_for",
     "state_option",
     "table",
+    "table_width",
 ]
 
 UNLIMITED = 10_000
@@ -171,9 +172,13 @@ def screen_width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
+def table_width() -> int:
     """As wide as the screen; in a pipe nothing is cut."""
-    return "\n".join(columns(rows, screen_width() if sys.stdout.isatty() else UNLIMITED, indent=""))
+    return screen_width() if sys.stdout.isatty() else UNLIMITED
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(columns(rows, table_width(), indent=""))
 
 
 def counted(count: int, word: str) -> str:
