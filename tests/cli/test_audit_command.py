@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 from click.testing import CliRunner, Result
+from screens import on_screen
 
 from skillkit.cli.audit import audit
 from skillkit.core.record import JSON, AuditLog
@@ -65,17 +65,8 @@ def test_tail_shows_an_aligned_table_without_live_control_characters(folder: Pat
     assert r"e\x1b[31mvil\u202e" in lines[3]
 
 
-def tail_on_screen(folder: Path, width: int) -> list[str]:
-    words = ["-m", "skillkit", "audit", "tail", "--state-dir", str(folder)]
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    child = pexpect.spawn(sys.executable, words, env=environment, dimensions=(50, width), encoding="utf-8", timeout=60)
-    seen = child.read()
-    child.close()
-    return str(seen).splitlines()
-
-
 def test_tail_on_a_narrow_screen_tells_each_record_in_two_lines(folder: Path) -> None:
-    assert tail_on_screen(folder, 40) == [
+    assert on_screen("audit", "tail", "--state-dir", folder, width=40) == [
         "SEQ  KIND      SKILL",
         "     WHAT HAPPENED",
         "1    started   pdf-tools",
@@ -100,7 +91,7 @@ def test_tail_on_a_narrow_screen_tells_each_record_in_two_lines(folder: Path) ->
     ],
 )
 def test_tail_leaves_out_the_columns_that_do_not_fit(folder: Path, width: int, headings: list[str]) -> None:
-    heading, *lines = tail_on_screen(folder, width)
+    heading, *lines = on_screen("audit", "tail", "--state-dir", folder, width=width)
     assert re.split(r"  +", heading) == headings
     assert max(map(len, lines)) <= width
     assert [line.split()[0] for line in lines] == ["1", "2", "3", "4", "5"]

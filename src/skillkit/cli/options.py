@@ -18,7 +18,7 @@ from skillkit.core.exceptions import SkillKitError
 from skillkit.core.find.roots import existing_folder
 from skillkit.core.manager import SkillManager
 from skillkit.core.policy import PROFILES
-from skillkit.present.terminal import columns, visible
+from skillkit.present.terminal import columns, least_width, visible, width_of, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = [
     "MissingError",
     "Places",
     "any_state_option",
+    "beside",
     "counted",
     "echo_json",
     "json_option",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 UNLIMITED = 10_000
+LEAST_ROOM = 20
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -177,8 +179,21 @@ def table_width() -> int:
     return screen_width() if sys.stdout.isatty() else UNLIMITED
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(columns(rows, table_width(), indent=""))
+def table(rows: Sequence[Sequence[str]], *, whole: Sequence[int] = (), spare: int | None = None) -> str:
+    """Those in `whole` are not cut while there is room for them, if need be without the `spare` column."""
+    width = table_width()
+    if spare is not None and least_width(rows, whole) > width:
+        rows = [[*row[:spare], *row[spare + 1 :]] for row in rows]
+        whole = [at - (at > spare) for at in whole]
+    return "\n".join(columns(rows, width, indent="", whole=whole if least_width(rows, whole) <= width else ()))
+
+
+def beside(label: str, text: str) -> str:
+    """The text folded between words where the screen ends, each line beside the label; one word stays whole."""
+    indent = " " * width_of(click.unstyle(label))
+    room = max(LEAST_ROOM, table_width() - len(indent)) if " " in text else UNLIMITED
+    lines = (piece for line in visible(text).split("\n") for piece in wrapped(line, room))
+    return label + f"\n{indent}".join(lines)
 
 
 def counted(count: int, word: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["columns", "cut", "visible", "width_of", "wrapped"]
+__all__ = ["columns", "cut", "least_width", "visible", "width_of", "wrapped"]
 
 # Characters that change how the text around them is shown: they can make it lie. Those that nobody has
 # assigned yet are drawn as each terminal likes.
@@ -107,6 +107,13 @@ def widest(char: str) -> int:
     if char.isascii() or unicodedata.category(char)[0] == "M":
         return 1
     return 1 if char.isalpha() and unicodedata.east_asian_width(char) not in "WF" else 2
+
+
+def least_width(rows: Sequence[Sequence[str]], whole: Collection[int] = ()) -> int:
+    """How wide a screen must be so that `columns` cuts none of those in `whole`, and the others not too much."""
+    widths = [max(width_of(visible(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    least = [width if at in whole else min(width, NARROW_COLUMN) for at, width in enumerate(widths[:-1])]
+    return sum(2 + width for width in least) + min(widths[-1], LAST_COLUMN)
 
 
 def columns(rows: Sequence[Sequence[str]], width: int, *, indent: str = "  ", whole: Collection[int] = ()) -> list[str]:
