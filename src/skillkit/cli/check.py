@@ -8,7 +8,16 @@ import click
 
 from skillkit.cli.asking import session_id
 from skillkit.cli.exit_codes import REFUSED
-from skillkit.cli.options import SKILL, Chosen, echo_json, json_option, manager_for, policy_options, roots_options
+from skillkit.cli.options import (
+    SKILL,
+    Chosen,
+    beside,
+    echo_json,
+    json_option,
+    manager_for,
+    policy_options,
+    roots_options,
+)
 from skillkit.cli.run import current_workspace, parsed_input
 from skillkit.core.runs import Decision, PreparedRun
 from skillkit.present.terminal import visible
@@ -93,4 +102,4 @@ def check_lines(structure: dict[str, Any]) -> list[str]:
 
 def labelled(label: str, texts: list[str]) -> list[str]:
     """The label once, the texts below each other beside it."""
-    return [f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} {visible(text)}" for number, text in enumerate(texts)]
+    return [beside(f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} ", text) for number, text in enumerate(texts)]
