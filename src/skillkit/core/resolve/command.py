@@ -11,7 +11,12 @@ from typing import NamedTuple
 
 from skillkit.core.detect import language_at
 from skillkit.core.digest import manifest_of
-from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError, ContentLoadError
+from skillkit.core.exceptions import (
+    ArgumentSerializationError,
+    ConfigurationError,
+    ContentChangedError,
+    ContentLoadError,
+)
 from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
@@ -57,10 +62,13 @@ def resolve_command(
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
     base = resolved(skill.base_directory)
-    workspace = None if call.workspace is None else Path(real_path(call.workspace))
+    if call.workspace is not None:
+        call = call._replace(workspace=Path(real_path(call.workspace)))
+    workspace = call.workspace
     manifest = manifest_at(str(base))
     environment = environment_of(skill, policy, own_environment, base, workspace)
     located = located_script(skill, call, base, manifest.digest, environment["PATH"], policy, run)
+    require_content(manifest, skill.name)
     interpreter = located.interpreter
     script_arguments = words(call.argv)
     refuse_batch_metacharacters(interpreter, script_arguments)
@@ -115,6 +123,13 @@ def manifest_at(folder: str) -> Manifest:
         if os.path.isdir(folder):
             raise
         return NOTHING
+
+
+def require_content(manifest: Manifest, skill_name: str) -> None:
+    """A folder that came back after it was looked at has a script, but nobody knows which."""
+    if manifest is NOTHING:
+        reason = f"{skill_name!r} changed while it was looked at"
+        raise ContentChangedError(f"{reason}. Run it again.", reasons=[reason])
 
 
 @dataclass(frozen=True, slots=True)
