@@ -118,6 +118,15 @@ def test_a_script_deleted_between_decision_and_start_is_not_found(tmp_path: Path
     assert kinds(tmp_path) == ["refused"]
 
 
+def test_arguments_that_the_caller_changes_after_the_decision_are_recorded_as_they_ran(tmp_path: Path) -> None:
+    arguments = {"paths": ["good"]}
+    with runnable(tmp_path, "cat\n") as manager:
+        run = manager.prepare_skill_script("demo", "run", arguments)
+        arguments["paths"][0] = "evil"
+        assert manager.complete_skill_script(run).stdout == '{"paths": ["good"]}'
+    assert only_record(tmp_path, "started")["arguments"] == 'arguments {"paths":["good"]}'
+
+
 @pytest.mark.parametrize(
     ("closed", "error"),
     [("above/skills/demo", "ContentLoadError"), ("above", "ContentLoadError"), ("around", "ConfigurationError")],
