@@ -8,9 +8,25 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ArgumentSerializationError, ArgumentSizeError
 
-__all__ = ["ARGUMENTS_LIMIT_BYTES", "stdin_bytes", "words"]
+__all__ = ["ARGUMENTS_LIMIT_BYTES", "own_copy", "stdin_bytes", "words"]
 
 ARGUMENTS_LIMIT_BYTES = 10_000_000
+
+
+def own_copy(arguments: object) -> object:
+    """What the caller does with its own afterwards changes neither what is shown nor what is recorded."""
+    try:
+        return copied(arguments)
+    except RecursionError as error:
+        raise unwritable(error) from error
+
+
+def copied(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in dict(value).items()}
+    if isinstance(value, list | tuple):
+        return [copied(item) for item in tuple(value)]
+    return value
 
 
 def stdin_bytes(arguments: object, stdin: str | bytes | None) -> bytes:
@@ -41,9 +57,13 @@ def json_bytes(arguments: object) -> bytes:
     except UnicodeEncodeError:
         return json.dumps(arguments, allow_nan=False).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentSerializationError(
-            f"The arguments cannot be written as JSON: {error}. Use text, numbers, lists and maps only."
-        ) from error
+        raise unwritable(error) from error
+
+
+def unwritable(error: Exception) -> ArgumentSerializationError:
+    return ArgumentSerializationError(
+        f"The arguments cannot be written as JSON: {error}. Use text, numbers, lists and maps only."
+    )
 
 
 def text_bytes(text: str) -> bytes:

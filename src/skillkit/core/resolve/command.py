@@ -11,12 +11,17 @@ from typing import NamedTuple
 
 from skillkit.core.detect import language_at
 from skillkit.core.digest import manifest_of
-from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError, ContentLoadError
+from skillkit.core.exceptions import (
+    ArgumentSerializationError,
+    ConfigurationError,
+    ContentChangedError,
+    ContentLoadError,
+)
 from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.argument_paths import ArgumentPaths, Surroundings, argument_paths
-from skillkit.core.resolve.arguments import stdin_bytes, words
+from skillkit.core.resolve.arguments import own_copy, stdin_bytes, words
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
 from skillkit.core.resolve.lookup import script_named
@@ -56,8 +61,8 @@ def resolve_command(
     state_folder: Path | None = None,
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
-    base = resolved(skill.base_directory)
-    workspace = None if call.workspace is None else Path(real_path(call.workspace))
+    base, call = resolved(skill.base_directory), settled(call)
+    workspace = call.workspace
     manifest = manifest_at(str(base))
     environment = environment_of(skill, policy, own_environment, base, workspace)
     located = located_script(skill, call, base, manifest.digest, environment["PATH"], policy, run)
@@ -98,6 +103,14 @@ def resolve_command(
     )
 
 
+def settled(call: CallArguments) -> CallArguments:
+    """With a workspace that no link can lead elsewhere, and arguments that nobody else can change."""
+    if call.workspace is None and call.arguments is None:
+        return call
+    workspace = None if call.workspace is None else Path(real_path(call.workspace))
+    return call._replace(workspace=workspace, arguments=own_copy(call.arguments))
+
+
 def resolved(folder: Path) -> Path:
     """The same value where nothing leads elsewhere: to take a path apart costs more than to compare it.
 
@@ -115,6 +128,13 @@ def manifest_at(folder: str) -> Manifest:
         if os.path.isdir(folder):
             raise
         return NOTHING
+
+
+def require_content(digest: str, skill_name: str) -> None:
+    """A folder that came back after it was looked at has a script, but nobody knows which."""
+    if digest == NOTHING.digest:
+        reason = f"{skill_name!r} changed while it was looked at"
+        raise ContentChangedError(f"{reason}. Run it again.", reasons=[reason])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +169,7 @@ def located_script(
             _located.clear()
         _located[key] = known
     require_plain_file(known.file, skill.name)
+    require_content(digest, skill.name)
     return known
 
 
