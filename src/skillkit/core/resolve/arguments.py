@@ -8,25 +8,9 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ArgumentSerializationError, ArgumentSizeError
 
-__all__ = ["ARGUMENTS_LIMIT_BYTES", "own_copy", "stdin_bytes", "words"]
+__all__ = ["ARGUMENTS_LIMIT_BYTES", "received", "stdin_bytes", "words"]
 
 ARGUMENTS_LIMIT_BYTES = 10_000_000
-
-
-def own_copy(arguments: object) -> object:
-    """What the caller does with its own afterwards changes neither what is shown nor what is recorded."""
-    try:
-        return copied(arguments)
-    except RecursionError as error:
-        raise unwritable(error) from error
-
-
-def copied(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in dict(value).items()}
-    if isinstance(value, list | tuple):
-        return [copied(item) for item in tuple(value)]
-    return value
 
 
 def stdin_bytes(arguments: object, stdin: str | bytes | None) -> bytes:
@@ -49,6 +33,14 @@ def stdin_bytes(arguments: object, stdin: str | bytes | None) -> bytes:
             limit=ARGUMENTS_LIMIT_BYTES,
         )
     return content
+
+
+def received(arguments: object, stdin: bytes) -> object:
+    """The arguments as the script gets them: what the caller does with its own afterwards changes nothing here."""
+    try:
+        return None if arguments is None else json.loads(stdin)
+    except RecursionError as error:
+        raise unwritable(error) from error
 
 
 def json_bytes(arguments: object) -> bytes:
