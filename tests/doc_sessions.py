@@ -96,7 +96,10 @@ class Reader:
         )
         (self.home / "diary.txt").write_text("Dear diary\n", encoding="utf-8")
         shutil.copy(self.work / "skills/csv-report/assets/sample.csv", self.work / "sales.csv")
-        self.environment = self.built_environment(folder / "bin") | {"OPENAI_BASE_URL": chat_address}
+        # What is killed at the end leaves its work folder there.
+        (folder / "tmp").mkdir()
+        own = {"OPENAI_BASE_URL": chat_address, "TMPDIR": str(folder / "tmp")}
+        self.environment = self.built_environment(folder / "bin") | own
         self.for_python = {"OPENAI_BASE_URL": f"{tools_address}/v1"}
         self.pipe = folder / "commands"
         os.mkfifo(self.pipe)

@@ -8,8 +8,9 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,11 +82,13 @@ class Stage:
         return found
 
     def clear(self) -> None:
-        for process in self.left_behind():
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        """Until none is seen: one that is killed is there for a moment longer."""
+        until = time.monotonic() + LASTS_SECONDS
+        while (found := self.left_behind()) and time.monotonic() < until:
+            for process in found:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.01)
 
 
 @contextmanager

@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from collections import UserDict
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running import kinds, made_manager, only_record, runnable
+from running import kinds, made_manager, only_record, ordinary_user, runnable, said_by_user
 
-from skillkit import ContentChangedError, ScriptNotFoundError, SkillKitError, SkillManager
+from skillkit import (
+    STANDARD,
+    TRUSTED,
+    ContentChangedError,
+    ScriptNotFoundError,
+    ScriptPolicy,
+    SkillKitError,
+    SkillManager,
+)
 from skillkit.core.resolve import CallArguments
 from skillkit.core.runs import PreparedRun
 
@@ -107,6 +116,73 @@ def test_a_script_deleted_between_decision_and_start_is_not_found(tmp_path: Path
         with pytest.raises(ScriptNotFoundError, match="not there any more"):
             manager.flow.complete(run)
     assert kinds(tmp_path) == ["refused"]
+
+
+def test_arguments_that_the_caller_changes_after_the_decision_are_recorded_as_they_ran(tmp_path: Path) -> None:
+    arguments = {"paths": ["good"]}
+    with runnable(tmp_path, "cat\n") as manager:
+        run = manager.prepare_skill_script("demo", "run", arguments)
+        arguments["paths"][0] = "evil"
+        assert manager.complete_skill_script(run).stdout == '{"paths": ["good"]}'
+    assert only_record(tmp_path, "started")["arguments"] == 'arguments {"paths":["good"]}'
+
+
+@pytest.mark.parametrize(
+    ("closed", "error"),
+    [("above/skills/demo", "ContentLoadError"), ("above", "ContentLoadError"), ("around", "ConfigurationError")],
+    ids=["skill", "folder above it", "folder above the workspace"],
+)
+def test_what_can_no_longer_be_looked_at_between_decision_and_start_is_refused_and_recorded(
+    closed: str, error: str
+) -> None:
+    with ordinary_user() as folder:
+        said = said_by_user(
+            f"""
+            import os
+            from pathlib import Path
+            from skillkit import TRUSTED, SkillKitError, SkillManager
+            Path("around/workspace").mkdir(parents=True)
+            Path("above/skills/demo/scripts").mkdir(parents=True)
+            Path("above/skills/demo/SKILL.md").write_text("---\\nname: demo\\ndescription: Demo.\\n---\\n")
+            Path("above/skills/demo/scripts/run.sh").write_text("touch $SKILL_WORKSPACE/ran")
+            settings = dict(policy=TRUSTED, state_dir="state", workspace="around/workspace")
+            with SkillManager("above/skills", "", [], [], **settings) as manager:
+                run = manager.prepare_skill_script("demo", "run")
+                os.chmod("{closed}", 0)
+                try:
+                    manager.complete_skill_script(run)
+                except SkillKitError as error:
+                    print(type(error).__name__, [record.kind for record in manager.flow.audit.records()])
+                os.chmod("{closed}", 0o700)
+            print(os.listdir("around/workspace"))
+            """,
+            folder,
+        )
+    assert said == f"{error} ['refused']\n[]\n"
+
+
+@pytest.mark.parametrize("policy", [TRUSTED, STANDARD], ids=["trusted", "standard"])
+def test_a_folder_that_comes_back_after_it_was_looked_at_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: ScriptPolicy
+) -> None:
+    """Nobody has seen its content, so there is no copy of it that could run either."""
+    skill, away = tmp_path / "skills/demo", tmp_path / "away"
+
+    class ComesBack(UserDict[str, str]):
+        def __getitem__(self, name: str) -> str:
+            if away.exists():
+                away.rename(skill)
+            return super().__getitem__(name)
+
+    with runnable(tmp_path, GOOD, policy=policy) as manager:
+        assert manager.execute_skill_script("demo", "run").stdout == "good\n"
+        skill.rename(away)
+        monkeypatch.setattr(os, "environ", ComesBack(os.environ))
+        with pytest.raises(ContentChangedError, match="changed while it was looked at"):
+            manager.execute_skill_script("demo", "run")
+        assert skill.exists()
+        assert manager.execute_skill_script("demo", "run").stdout == "good\n"
+    assert kinds(tmp_path) == ["started", "finished", "refused", "started", "finished"]
 
 
 def test_a_change_of_git_metadata_is_no_change_of_the_skill(tmp_path: Path) -> None:

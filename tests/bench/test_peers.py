@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from running import wait_for
 
 from bench.peers.__main__ import report
 from bench.peers.driver import OURS, PLAIN, Candidate, Worker
@@ -73,7 +74,7 @@ def test_rounds_ask_every_worker_equally_often(plain: Worker, guarded: Worker) -
 def test_no_process_outlives_the_stage(tmp_path: Path) -> None:
     with staged(tmp_path) as made, Worker(PLAIN, made) as worker:
         worker.run("daemon.sh")
-        assert made.left_behind()
+        assert wait_for(lambda: len(made.left_behind()) == 2), "both have begun"
     assert not made.left_behind()
 
 

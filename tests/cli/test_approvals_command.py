@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from asking import in_threads, only_pending, request_named
 from click.testing import CliRunner, Result
+from screens import on_screen
 
 from skillkit import ConfigurationError, OptionRequest, RequestClosedError, World
 from skillkit.cli.approvals import approvals
@@ -40,14 +43,30 @@ def test_a_question_is_listed_shown_and_answered_for_an_asker_that_waits(world: 
             "  │ Policy asks.",
             "",
             "Options:",
-            "  yes_once  Yes once",
+            "  yes_once        Yes once",
             "  yes_in_session  Yes in this session",
-            "  no  No",
+            "  no              No",
         ]
         answered = run("answer", "0123", "no", world=world)
         assert answered.stdout == "Answered 'no': Run 0123456789abcdef?\n"
         got = asking.result(30)
     assert (got.option_id, got.channel) == ("no", "cli")
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (80, ["ID", "EXPIRES IN", "OPTIONS", "QUESTION"]),
+        (120, ["ID", "EXPIRES IN", "SESSION", "OPTIONS", "QUESTION"]),
+    ],
+)
+def test_the_options_are_never_cut_on_a_usual_screen(world: World, width: int, headings: list[str]) -> None:
+    world.open(replace(request_named("0123456789abcdef"), title="Run it? " * 20, session_id="terminal-24609-4690433"))
+    heading, line, hint = on_screen("approvals", "list", "--state-dir", world.folder, width=width)
+    assert re.split(r"  +", heading) == headings
+    assert "  yes_once yes_in_session no  Run it?" in line
+    assert len(line) <= width
+    assert hint.startswith("hint: ")
 
 
 def test_every_command_speaks_json(world: World) -> None:

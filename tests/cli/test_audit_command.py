@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from screens import on_screen
 
 from skillkit.cli.audit import audit
 from skillkit.core.record import JSON, AuditLog
@@ -61,6 +63,41 @@ def test_tail_shows_an_aligned_table_without_live_control_characters(folder: Pat
         "timed out",
     ]
     assert r"e\x1b[31mvil\u202e" in lines[3]
+
+
+def test_tail_on_a_narrow_screen_tells_each_record_in_two_lines(folder: Path) -> None:
+    assert on_screen("audit", "tail", "--state-dir", folder, width=40) == [
+        "SEQ  KIND      SKILL",
+        "     WHAT HAPPENED",
+        "1    started   pdf-tools",
+        "     allow by terminal: approved before",
+        "2    finished  pdf-tools",
+        "     exit 0 after 1.500 s",
+        r"3    refused   e\x1b[31mvil\u202e",
+        "     deny: no; never",
+        "4    finished  pdf-tools",
+        "     SIGSEGV",
+        "5    finished  pdf-tools",
+        "     timed out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (60, ["SEQ", "KIND", "SKILL", "WHAT HAPPENED"]),
+        (70, ["SEQ", "KIND", "SKILL", "SCRIPT", "WHAT HAPPENED"]),
+        (80, ["SEQ", "TIME (UTC)", "KIND", "SKILL", "SCRIPT", "WHAT HAPPENED"]),
+    ],
+)
+def test_tail_leaves_out_the_columns_that_do_not_fit(folder: Path, width: int, headings: list[str]) -> None:
+    heading, *lines = on_screen("audit", "tail", "--state-dir", folder, width=width)
+    assert re.split(r"  +", heading) == headings
+    assert max(map(len, lines)) <= width
+    assert [line.split()[0] for line in lines] == ["1", "2", "3", "4", "5"]
+    assert lines[1].endswith("exit 0 after 1.500 s")
+    if "TIME (UTC)" in headings:
+        assert all(re.match(r"\d +\d\d-\d\d \d\d:\d\d:\d\d  ", line) for line in lines)
 
 
 def test_tail_shows_the_newest_that_fit(folder: Path) -> None:

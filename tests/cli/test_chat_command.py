@@ -128,6 +128,26 @@ def test_an_endpoint_that_fails_is_our_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "code", "told"),
+    [
+        (Failed(429, "slow down"), 125, "Wait a little, then run the command again."),
+        (Failed(503, "busy"), 125, "wait a little, then run the command again."),
+        (Said("Half", ending="cut"), 125, "What came so far is not all; run the command again."),
+        (Said(""), 0, "The model said nothing. Run the command again."),
+        (Said("!{scripts/speak.sh again}"), 0, "Ask for less, or chat without --once and say 'go on'."),
+    ],
+)
+def test_after_a_single_question_nothing_is_advised_that_needs_a_chat(
+    tmp_path: Path, answer: Said | Failed, code: int, told: str
+) -> None:
+    with chat_server(answer) as server:
+        words = chat_words(tmp_path, server, "--once", "hi", "--allow-scripts", "--policy", "trusted", "-y")
+        ended = without_terminal(tmp_path, words)
+    assert (ended.returncode, told in ended.stderr) == (code, True), ended.stderr
+    assert "/retry" not in ended.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         ([], "No model is named."),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from running import kinds
+from screens import on_screen
 from skill_folders import skill_folder
 
 from skillkit.cli.main import exit_code_of
@@ -54,3 +55,12 @@ def test_what_does_not_exist_is_not_found(skills: Path, capsys: pytest.CaptureFi
     for words in (("nope", "run"), ("demo", "nope")):
         assert exit_code_of(words_for(skills, *words)) == 127
         assert "nope" in capsys.readouterr().err
+
+
+def test_on_a_screen_long_sentences_are_folded_between_words(skills: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = words_for(skills, "demo", "run")
+    assert exit_code_of(words) == 0
+    told = capsys.readouterr().out
+    shown = on_screen(*words, width=100)
+    assert max(map(len, told.splitlines())) > 100 >= max(map(len, shown))
+    assert "".join("".join(shown).split()) == "".join(told.split())

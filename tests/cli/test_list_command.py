@@ -11,6 +11,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from skillkit import ConfigurationError
+from skillkit.cli.main import cli
+
 COMMAND = [sys.executable, "-m", "skillkit"]
 
 
@@ -73,6 +76,33 @@ def test_a_folder_that_does_not_exist_is_an_error_with_a_remedy(tmp_path: Path) 
     assert ended.returncode == 125
     assert "is not a folder. Create it, correct the path, or leave the setting out." in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list",),
+        ("show", "demo"),
+        ("check", "demo", "run"),
+        ("run", "demo", "run"),
+        ("trust", "add", "demo"),
+        ("trust", "diff", "demo"),
+        ("mcp",),
+        ("web",),
+        ("chat", "--model", "a-model"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("option", ["--skills", "--plugin"])
+def test_a_folder_that_does_not_exist_is_told_by_the_option_that_named_it(words: tuple[str, ...], option: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{option}: /nowhere/at/all is not a folder"):
+        cli.main([*words, option, "/nowhere/at/all"], standalone_mode=False)
+
+
+def test_a_folder_that_a_variable_named_is_told_by_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLKIT_SKILLS", "/nowhere/at/all")
+    with pytest.raises(ConfigurationError, match=r"^\$SKILLKIT_SKILLS: /nowhere/at/all is not a folder"):
+        cli.main(["list"], standalone_mode=False)
 
 
 def test_an_error_is_json_when_json_was_asked_for(tmp_path: Path) -> None:

@@ -69,6 +69,14 @@ while not (folder / "stop").exists():
 """
 
 
+@pytest.fixture(autouse=True)
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed leaves its work folder there."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+
+
 @contextmanager
 def ended_at_last(*programs: subprocess.Popen[str]) -> Iterator[list[subprocess.Popen[str]]]:
     try:

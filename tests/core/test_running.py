@@ -399,6 +399,14 @@ def test_arguments_are_json_on_stdin_and_stdin_is_as_it_is(
         assert manager.execute_skill_script("demo", "run", **given).stdout == expected
 
 
+HUGE = 10**5000  # more digits than Python writes
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
 def cycle() -> list[Any]:
     items: list[Any] = []
     items.append(items)
@@ -418,6 +426,10 @@ def cycle() -> list[Any]:
         pytest.param({"argv": "one text"}, "must be a list", id="argv as text"),
         pytest.param({"argv": None}, "must be a list", id="no argv"),
         pytest.param({"argv": [1]}, "Word 1 of 'argv' is int", id="argv of numbers"),
+        pytest.param({"arguments": {"tokens": HUGE}}, "cannot be written as JSON", id="number too long to write"),
+        pytest.param({"arguments": {HUGE: 1}}, "cannot be written as JSON", id="key too long to write"),
+        pytest.param({"argv": [HUGE]}, "Word 1 of 'argv' is int", id="word too long to write"),
+        pytest.param({"argv": [Mute()]}, "Word 1 of 'argv' is Mute", id="word that cannot say what it is"),
         pytest.param({"argv": ["a", "b\0"]}, "Word 2 of 'argv' holds a NUL", id="NUL"),
         pytest.param({"argv": ["\ud800"]}, "half a character", id="surrogate"),
     ],

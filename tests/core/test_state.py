@@ -123,6 +123,20 @@ def test_what_is_not_committed_is_rolled_back(store: StateStore) -> None:
         assert not connection.in_transaction
 
 
+def test_a_transaction_is_kept_as_a_whole_or_not_at_all(store: StateStore) -> None:
+    def write_and_fail() -> None:
+        with store.transaction() as connection:
+            connection.execute("insert into meta values ('b', 'lost')")
+            raise ValueError("stop")
+
+    with store.transaction() as connection:
+        connection.execute("insert into meta values ('a', 'kept')")
+    with pytest.raises(ValueError, match="stop"):
+        write_and_fail()
+    with store.connection() as connection:
+        assert connection.execute("select key from meta where key in ('a', 'b')").fetchall() == [("a",)]
+
+
 def test_a_broken_rule_of_the_schema_stays_what_it_is(store: StateStore) -> None:
     def write_twice() -> None:
         with store.connection() as connection:

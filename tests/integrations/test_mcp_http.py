@@ -120,8 +120,11 @@ def test_a_web_page_under_another_name_is_turned_away(url: str, headers: dict[st
     assert httpx2.post(url, json=INITIALIZE, headers={**known, **headers}).status_code in (403, 421)
 
 
-def test_no_script_and_no_folder_outlives_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark, temporary = "mark-http-ends", tmp_path / "tmp"
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_no_script_and_no_folder_outlives_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    mark, temporary = f"mark-http-ends-{name}", tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     skill_folder(tmp_path / "skills", "demo", files={"scripts/waits.sh": f"exec -a {mark} sleep 300\n"})
@@ -133,7 +136,7 @@ def test_no_script_and_no_folder_outlives_the_server(tmp_path: Path, monkeypatch
         assert wait_for(lambda: anybody_runs(mark))
         assert list(temporary.iterdir())
         (server,) = [pid for pid in anybody_runs(f"{tmp_path}/skills") if "--http" in words_of(pid)]
-        os.kill(server, signal.SIGTERM)
+        os.kill(server, getattr(signal, name))
         assert wait_for(lambda: not anybody_runs(mark))
         assert wait_for(lambda: not Path(f"/proc/{server}").exists() or "--http" not in words_of(server))
         assert wait_for(running.done)

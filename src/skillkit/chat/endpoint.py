@@ -71,10 +71,11 @@ class _Pieces:
 class Endpoint:
     """One model at one address. The key is kept here and nowhere else."""
 
-    def __init__(self, model: str, base_url: str, key: str, key_name: str) -> None:
+    def __init__(self, model: str, base_url: str, key: str, key_name: str, *, is_single: bool = False) -> None:
         self.model = model
         self.base_url = base_url or DEFAULT_ADDRESS
         self.key_name = key_name
+        self.is_single = is_single
         self._key = key
         self._client: Any = None
 

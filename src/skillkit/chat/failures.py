@@ -19,8 +19,9 @@ REMEDIES = {
     403: "The key in ${key_name} may not use {model!r}. Use another key or another model.",
     404: "Check the model's name ({model!r}, --model) and the address (--base-url; most end in /v1).",
     413: "The conversation is too long for it. Start a new chat.",
-    429: "It is too busy, or your quota is used up. Wait a little, then /retry.",
+    429: "It is too busy, or your quota is used up. Wait a little, then {again}.",
 }
+OTHER_REMEDY = "The fault is on its side: wait a little, then {again}."
 
 
 class Asked(Protocol):
@@ -29,6 +30,7 @@ class Asked(Protocol):
     base_url: str
     model: str
     key_name: str
+    is_single: bool
 
     @property
     def secret(self) -> str: ...
@@ -45,25 +47,29 @@ def model_error(error: Exception, endpoint: Asked, *, has_begun: bool) -> ModelU
     if isinstance(error, openai.APIStatusError):
         return status_error(error.status_code, said_by(error, endpoint), endpoint)
     if isinstance(error, openai.APITimeoutError):
-        told = "gives no answer. It may be busy: wait a little, then /retry"
+        told = f"gives no answer. It may be busy: wait a little, then {again(endpoint)}"
     elif isinstance(error, openai.APIConnectionError):
         why = said_by(error.__cause__ or error, endpoint)
-        told = f"cannot be reached ({why}). Check the address (--base-url) and that it runs, then /retry"
+        told = f"cannot be reached ({why}). Check the address (--base-url) and that it runs, then {again(endpoint)}"
     else:
         why = f"{type(error).__name__}: {said_by(error, endpoint)}"
-        told = f"does not answer as it should ({why}). Check that it speaks OpenAI's protocol; /retry asks again"
+        told = f"does not answer as it should ({why}). Check that it speaks OpenAI's protocol, then {again(endpoint)}"
     return ModelUnavailableError(f"{endpoint.base_url} {told}.", is_about_tools=names_tools(told))
 
 
 def broken_off(why: str, endpoint: Asked) -> ModelUnavailableError:
-    return ModelUnavailableError(
-        f"The answer from {endpoint.base_url} broke off: {why}. What came so far is kept; /retry asks again."
-    )
+    rest = "kept; /retry asks again" if not endpoint.is_single else f"not all; {again(endpoint)}"
+    return ModelUnavailableError(f"The answer from {endpoint.base_url} broke off: {why}. What came so far is {rest}.")
+
+
+def again(endpoint: Asked) -> str:
+    """What a person does to ask again; after a single question there is no line to type /retry into."""
+    return "run the command again" if endpoint.is_single else "/retry"
 
 
 def status_error(status: int, said: str, endpoint: Asked) -> ModelUnavailableError:
-    remedy = REMEDIES.get(status, "The fault is on its side: wait a little, then /retry.")
-    told = remedy.format(key_name=endpoint.key_name, model=endpoint.model)
+    remedy = REMEDIES.get(status, OTHER_REMEDY)
+    told = remedy.format(key_name=endpoint.key_name, model=endpoint.model, again=again(endpoint))
     return ModelUnavailableError(
         f"{endpoint.base_url} answered {status}: {said.rstrip('.')}. {told}",
         is_about_tools=status in TOOL_STATUSES and names_tools(said),

@@ -29,6 +29,13 @@ STOPPED = {
 }
 INTERRUPTED = "Stopped. What was said so far is kept."
 NOTHING_SAID = "The model said nothing. /retry asks again."
+# After a single question there is no line to type anything into.
+STOPPED_ONCE = {
+    "rounds": "Stopped: the model has used all its rounds. Ask for less, or chat without --once and say 'go on'.",
+    "time": "Stopped: the time is over. Ask for less, or chat without --once and say 'go on'.",
+    "output": STOPPED["output"],
+}
+NOTHING_SAID_ONCE = "The model said nothing. Run the command again."
 
 
 class Chat:
@@ -126,9 +133,9 @@ class Chat:
         """Failures come out as errors."""
         self.transcript.add_question(question)
         try:
-            stopped = self._run(lambda talk: talk.ask(question))
-            if stopped in STOPPED:
-                self._remark(STOPPED[stopped], self._screen.say)
+            stopped = self._run(lambda talk: talk.ask(question), NOTHING_SAID_ONCE)
+            if stopped in STOPPED_ONCE:
+                self._remark(STOPPED_ONCE[stopped], self._screen.say)
         finally:
             self.transcript.write()
         return stopped
@@ -156,14 +163,14 @@ class Chat:
                 self._remark(STOPPED[stopped], self._screen.say)
         self.transcript.write()
 
-    def _run(self, act: Callable[[Talk], Stop | None]) -> Stop | None:
+    def _run(self, act: Callable[[Talk], Stop | None], nothing_said: str = NOTHING_SAID) -> Stop | None:
         assert self._talk is not None  # noqa: S101 - begin() comes first
         try:
             stopped = act(self._talk)
         finally:
             self._screen.finish()
         if stopped == "answered" and self._talk.is_unanswered:
-            self._screen.say(NOTHING_SAID)
+            self._screen.say(nothing_said)
         return stopped
 
     def _remark(self, text: str, tell: Callable[[str], None]) -> None:

@@ -90,7 +90,8 @@ def list_pending(requests: list[OptionRequest], folder: Path, *, as_json: bool) 
     elif requests:
         ids = short_ids(requests)
         rows = [(name, *cells(request)) for name, request in zip(ids, requests, strict=True)]
-        click.echo(table([_HEADINGS, *rows]))
+        options, session = map(_HEADINGS.index, ("OPTIONS", "SESSION"))
+        click.echo(table([_HEADINGS, *rows], whole=(options,), spare=session))
         click.echo(f"hint: skillkit approvals answer {ids[0]} OPTION", err=True)
     else:
         click.echo(f"Nothing waits for an answer in {visible(str(folder))}.", err=True)
@@ -172,7 +173,8 @@ def sessions_command(state_dir: Path | None, as_json: bool) -> None:
     if as_json:
         echo_json(approvals=[asdict(each) for each in found])
     elif found:
-        click.echo(table([_SESSION_HEADINGS, *map(session_cells, found)]))
+        since, digest = map(_SESSION_HEADINGS.index, ("SINCE (UTC)", "DIGEST"))
+        click.echo(table([_SESSION_HEADINGS, *map(session_cells, found)], whole=(since,), spare=digest))
     else:
         click.echo(f"Nothing is approved for a session in {visible(str(world.folder))}.", err=True)
 
@@ -227,7 +229,8 @@ def request_text(request: OptionRequest) -> str:
         told = whole_text(prompt, screen_width()).splitlines()
     else:
         told = [on_one_line(request.title), *(f"  │ {line}" for line in visible(request.message).splitlines())]
-    options = [f"  {option.id}  {on_one_line(option.label)}" for option in request.options]
+    size = max(len(option.id) for option in request.options)
+    options = [f"  {option.id:<{size}}  {on_one_line(option.label)}" for option in request.options]
     return "\n".join([*told, "", "Options:", *options])
 
 

@@ -11,7 +11,8 @@ from typing import BinaryIO
 
 import click
 
-from skillkit.cli.options import MissingError, counted, echo_json, json_option, on_one_line, state_option, table
+from skillkit.cli.options import MissingError, counted, echo_json, json_option, on_one_line, state_option
+from skillkit.cli.record_lines import record_entries
 from skillkit.core.record import AuditLog, Checkpoint, Record, checkpoint_from
 from skillkit.core.state import StateStore, state_folder
 from skillkit.present.terminal import visible
@@ -21,8 +22,6 @@ __all__ = ["audit"]
 BROKEN = 1
 FOLLOW_PAUSE_SECONDS = 0.5
 NEWEST = 20
-
-_HEADINGS = ("SEQ", "TIME (UTC)", "KIND", "SKILL", "SCRIPT", "WHAT HAPPENED")
 
 
 @click.group("audit")
@@ -75,7 +74,7 @@ def tail_command(
     elif as_json:
         echo_json(records=[record._asdict() for record in records])
     elif records:
-        click.echo("\n".join(lines_of(records)))
+        click.echo("\n".join(record_entries(records)))
     else:
         click.echo(f"No records in {store.path}.", err=True)
 
@@ -205,11 +204,11 @@ def existing_log(state_dir: Path | None) -> AuditLog:
 def follow(log: AuditLog, shown: list[Record], wanted: dict[str, str | None], *, as_json: bool) -> None:
     # Taken before anything is shown: what comes meanwhile is new.
     last_seq = shown[-1].seq if shown else sum(record.seq for record in log.records(limit=1, newest_first=True))
-    for line in [json_line(record) for record in shown] if as_json else lines_of(shown):
+    for line in [json_line(record) for record in shown] if as_json else record_entries(shown):
         click.echo(line)
     for record in arriving(log, last_seq, wanted):
         # Measured together with those above it, so that the columns stay where they are.
-        click.echo(json_line(record) if as_json else lines_of([*shown, record])[-1])
+        click.echo(json_line(record) if as_json else record_entries([*shown, record])[-1])
 
 
 def arriving(log: AuditLog, last: int, wanted: dict[str, str | None]) -> Iterator[Record]:
@@ -241,32 +240,3 @@ def write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
 
 def json_line(record: Record) -> str:
     return json.dumps({"schema_version": 1, **record._asdict()}, ensure_ascii=False)
-
-
-def lines_of(records: list[Record]) -> list[str]:
-    return table([_HEADINGS, *map(cells, records)]).split("\n")
-
-
-def cells(record: Record) -> tuple[str, ...]:
-    skill, script = (str(record.fields.get(name) or "-") for name in ("skill", "script"))
-    moment = record.timestamp[5:19].replace("T", " ")  # the year is in `audit show`
-    return str(record.seq), moment, record.kind, skill, script, outcome(record)
-
-
-def outcome(record: Record) -> str:
-    """What happened, in a few words."""
-    fields = record.fields
-    if record.kind == "finished":
-        ended = f"exit {fields.get('exit_code', '?')}"
-        if fields.get("signal"):
-            ended = str(fields["signal"])
-        if fields.get("timed_out"):
-            ended = "timed out"
-        duration = fields.get("duration_us")
-        return f"{ended} after {duration / 1e6:.3f} s" if isinstance(duration, int) else ended
-    reasons = fields.get("reasons")
-    because = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
-    decided = str(fields.get("answer") or fields.get("decision") or "").replace("_", " ")
-    words = [decided, f"by {fields['channel']}" if fields.get("channel") else ""]
-    said = " ".join(filter(None, words))
-    return f"{said}: {because}" if said and because else said or because or "-"

@@ -50,6 +50,11 @@ class Asked:
     as_json: bool
     state_dir: Path | None
 
+    @property
+    def is_single(self) -> bool:
+        """One question and its answer, without a line to type the next into."""
+        return self.once is not None or self.as_json
+
 
 @click.command("chat")
 @click.option("--agent", metavar="FILE", help="An agent file, or the name of one beside your settings.")
@@ -96,8 +101,7 @@ def chat_command(
 def run_chat(chat: Chat, processor: InlineProcessor, asked: Asked) -> int:
     """One question and an exit code, or a conversation."""
     first = first_question(chat, processor, asked)
-    is_single = asked.once is not None or asked.as_json
-    if not is_single:
+    if not asked.is_single:
         from skillkit.chat.lines import Lines
 
         lines = Lines(chat.manager.state_dir, has_color=chat.has_color)
@@ -192,7 +196,7 @@ def assembled(
             tools=agent.tools,
         )
     )
-    if asked.once is None and not asked.as_json:
+    if not asked.is_single:
         screen.say(greeting(endpoint, len(skills), manager.policy, yes=asked.yes))
     always_asking = replace(manager.policy, approval="always")
     return chat, InlineProcessor(manager, always_asking, skills=names, beside=answers)
@@ -237,4 +241,4 @@ def endpoint_for(asked: Asked, agent: Agent) -> Endpoint:
         raise ConfigurationError(f"There is no key for {address}. Put it into ${agent.api_key_env}.")
     if address.startswith("http:") and not is_loopback(address):
         click.echo(f"skillkit: {address} is not encrypted; others may read the key and the conversation.", err=True)
-    return Endpoint(agent.model, address, key.strip(), agent.api_key_env)
+    return Endpoint(agent.model, address, key.strip(), agent.api_key_env, is_single=asked.is_single)

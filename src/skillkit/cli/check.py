@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Unpack
 
 import click
@@ -12,22 +11,20 @@ from skillkit.cli.exit_codes import REFUSED
 from skillkit.cli.options import (
     SKILL,
     Chosen,
+    beside,
     echo_json,
     json_option,
     manager_for,
     policy_options,
     roots_options,
-    screen_width,
 )
 from skillkit.cli.run import current_workspace, parsed_input
 from skillkit.core.runs import Decision, PreparedRun
-from skillkit.present.terminal import visible, wrapped
+from skillkit.present.terminal import visible
 
 __all__ = ["check_command"]
 
 LABEL_WIDTH = 10
-NARROWEST = 24
-SENTENCES = ("decision", "because", "walls")
 
 
 @click.command("check", short_help="Say whether a script may run, and what it could reach.")
@@ -104,8 +101,5 @@ def check_lines(structure: dict[str, Any]) -> list[str]:
 
 
 def labelled(label: str, texts: list[str]) -> list[str]:
-    """The label once, the texts below each other beside it; what somebody copies stays on one line."""
-    room = max(screen_width() - LABEL_WIDTH - 3, NARROWEST)
-    is_wrapped = label in SENTENCES and sys.stdout.isatty()
-    lines = [line for text in texts for line in (wrapped(visible(text), room) if is_wrapped else [visible(text)])]
-    return [f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} {line}" for number, line in enumerate(lines)]
+    """The label once, the texts below each other beside it."""
+    return [beside(f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} ", text) for number, text in enumerate(texts)]

@@ -9,12 +9,14 @@ from pathlib import Path
 import click
 
 from skillkit.cli.channels import ChannelHealth, channels
-from skillkit.cli.options import any_state_option, echo_json, json_option
+from skillkit.cli.options import any_state_option, beside, echo_json, json_option
 from skillkit.core.health import InterpreterHealth, TierHealth, interpreters, state_problem, tiers
 from skillkit.core.state import state_folder
 from skillkit.present.terminal import visible
 
 __all__ = ["doctor_command"]
+
+AS_ROOT = "You are root: the limit of processes does not hold. Better run skillkit as an ordinary user."
 
 
 @click.command("doctor", short_help="Say what this machine can do, and what is missing.")
@@ -54,9 +56,9 @@ def show_walls(walls: list[TierHealth]) -> None:
     for tier in walls:
         click.echo(f"  {mark(ok=tier.works)} {tier.name}")
         for name, value in tier.layers:
-            click.echo(f"      {name:<10} {visible(value)}")
+            click.echo(beside(f"      {name:<10} ", value))
         for remark in tier.remarks:
-            click.echo(f"      note: {visible(remark)}")
+            click.echo(beside("      note: ", remark))
     if not any(tier.works for tier in walls):
         click.echo("  None works here: a policy that requires walls refuses to run anything.")
 
@@ -64,23 +66,25 @@ def show_walls(walls: list[TierHealth]) -> None:
 def show_programs(programs: list[InterpreterHealth]) -> None:
     heading("Interpreters")
     for program in programs:
-        found = f"{program.version:<10} {program.path}" if program.path else program.remedy
-        click.echo(f"  {mark(ok=bool(program.path))} {program.name:<8} {visible(found)}")
+        label = f"  {mark(ok=bool(program.path))} {program.name:<8} "
+        found = visible(f"{program.version:<10} {program.path}")
+        click.echo(f"{label}{found}" if program.path else beside(label, program.remedy))
 
 
 def show_channels(asking: list[ChannelHealth]) -> None:
     heading("Ways to ask you before a script runs")
     for channel in asking:
-        click.echo(f"  {mark(ok=channel.works)} {channel.name:<13} {visible(channel.remark)}")
+        click.echo(beside(f"  {mark(ok=channel.works)} {channel.name:<13} ", channel.remark))
 
 
 def show_state(folder: Path, problem: str) -> None:
     heading("State")
     click.echo(f"  {mark(ok=not problem)} {visible(str(folder))}")
     if problem:
-        click.echo(f"      {visible(problem)}")
+        click.echo(beside("      ", problem))
     if is_root():
-        click.echo("\nYou are root: the limit of processes does not hold. Better run skillkit as an ordinary user.")
+        click.echo()
+        click.echo(beside("", AS_ROOT))
 
 
 def heading(title: str) -> None:

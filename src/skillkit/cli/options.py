@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from skillkit.cli.exit_codes import NOT_FOUND
 from skillkit.core.config import Settings, current_folder, load_settings
 from skillkit.core.exceptions import SkillKitError
+from skillkit.core.find.roots import existing_folder
 from skillkit.core.manager import SkillManager
 from skillkit.core.policy import PROFILES
-from skillkit.present.terminal import columns, visible
+from skillkit.present.terminal import columns, least_width, visible, width_of, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ __all__ = [
     "MissingError",
     "Places",
     "any_state_option",
+    "beside",
     "counted",
     "echo_json",
     "json_option",
@@ -40,9 +43,11 @@ __all__ = [
     "settings_for",
     "state_option",
     "table",
+    "table_width",
 ]
 
 UNLIMITED = 10_000
+LEAST_ROOM = 20
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -59,6 +64,15 @@ class MissingError(click.ClickException):
     exit_code = NOT_FOUND
 
 
+def existing_folders(ctx: click.Context, param: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+    """As given; a folder that is not there is told by the name that the person wrote, not by the manager's."""
+    is_variable = ctx.get_parameter_source(str(param.name)) is ParameterSource.ENVIRONMENT
+    written = f"${param.envvar}" if is_variable else param.opts[0]
+    for path in () if ctx.resilient_parsing else given:
+        existing_folder(path, written)
+    return given
+
+
 def roots_options(function: Decorated) -> Decorated:
     """Where to look for skills; without any of these the usual places."""
     for option in reversed(
@@ -68,6 +82,7 @@ def roots_options(function: Decorated) -> Decorated:
                 multiple=True,
                 type=click.Path(path_type=Path),
                 envvar="SKILLKIT_SKILLS",
+                callback=existing_folders,
                 help="Look only in this folder (repeatable).",
             ),
             click.option(
@@ -75,6 +90,7 @@ def roots_options(function: Decorated) -> Decorated:
                 "plugins",
                 multiple=True,
                 type=click.Path(path_type=Path),
+                callback=existing_folders,
                 help="Also use this plugin folder (repeatable).",
             ),
             any_state_option,
@@ -158,9 +174,26 @@ def screen_width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
+def table_width() -> int:
     """As wide as the screen; in a pipe nothing is cut."""
-    return "\n".join(columns(rows, screen_width() if sys.stdout.isatty() else UNLIMITED, indent=""))
+    return screen_width() if sys.stdout.isatty() else UNLIMITED
+
+
+def table(rows: Sequence[Sequence[str]], *, whole: Sequence[int] = (), spare: int | None = None) -> str:
+    """Those in `whole` are not cut while there is room for them, if need be without the `spare` column."""
+    width = table_width()
+    if spare is not None and least_width(rows, whole) > width:
+        rows = [[*row[:spare], *row[spare + 1 :]] for row in rows]
+        whole = [at - (at > spare) for at in whole]
+    return "\n".join(columns(rows, width, indent="", whole=whole if least_width(rows, whole) <= width else ()))
+
+
+def beside(label: str, text: str) -> str:
+    """The text folded between words where the screen ends, each line beside the label; one word stays whole."""
+    indent = " " * width_of(click.unstyle(label))
+    room = max(LEAST_ROOM, table_width() - len(indent)) if " " in text else UNLIMITED
+    lines = (piece for line in visible(text).split("\n") for piece in wrapped(line, room))
+    return label + f"\n{indent}".join(lines)
 
 
 def counted(count: int, word: str) -> str:

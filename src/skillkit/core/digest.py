@@ -17,7 +17,7 @@ from typing import NamedTuple
 from skillkit.core.exceptions import ContentChangedError, ContentLoadError
 from skillkit.core.runs import Manifest
 
-__all__ = ["LEFT_OUT", "content_of", "manifest_of", "snapshot_of"]
+__all__ = ["LEFT_OUT", "content_of", "is_settled", "manifest_of", "snapshot_of"]
 
 LEFT_OUT = ".git"
 COPIED = ("sha256 ", "link ")  # what is unreadable or no file cannot take part in a run

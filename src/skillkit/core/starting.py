@@ -36,7 +36,7 @@ SHIM_TIMEOUT_SECONDS = 10.0
 
 def require_workspace(workspace: Path | None) -> None:
     """It was there when it was named; walls cannot be put around a folder that is gone."""
-    if workspace is not None and not workspace.is_dir():
+    if workspace is not None and not os.path.isdir(workspace):
         raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
 
 
@@ -58,7 +58,11 @@ def unchanged_manifest(command: ScriptCommand) -> Manifest:
 
 def require_script(command: ScriptCommand) -> None:
     """Of all that may have changed, a script that is gone is what a caller should hear of."""
-    if not command.script_path.is_file():
+    try:
+        is_there = command.script_path.is_file()
+    except PermissionError:  # nobody can tell; that the skill cannot be read is what a caller hears of then
+        return
+    if not is_there:
         raise ScriptNotFoundError(
             f"{command.script_name!r} of {command.skill_name!r} is not there any more. Put it back, or name another.",
             skill_name=command.skill_name,

@@ -157,6 +157,15 @@ class StateStore:
                 if connection.in_transaction:
                     self._roll_back(connection)
 
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The same with all other writers waiting; committed at the end, unless something was raised."""
+        with self.connection() as connection:
+            connection.execute("begin immediate")
+            yield connection
+            if connection.in_transaction:
+                connection.execute("commit")
+
     def _ready(self, durable: bool) -> sqlite3.Connection:
         try:
             connection = self._current()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["columns", "cut", "escaped", "visible", "width_of", "wrapped"]
+__all__ = ["columns", "cut", "escaped", "least_width", "visible", "width_of", "wrapped"]
 
 # Characters that change how the text around them is shown: they can make it lie. Those that nobody has
 # assigned yet are drawn as each terminal likes.
@@ -109,17 +109,27 @@ def widest(char: str) -> int:
     return 1 if char.isalpha() and unicodedata.east_asian_width(char) not in "WF" else 2
 
 
-def columns(rows: Sequence[Sequence[str]], width: int, *, indent: str = "  ") -> list[str]:
-    """Aligned lines; the last column takes what room is left and is cut to it."""
+def least_width(rows: Sequence[Sequence[str]], whole: Collection[int] = ()) -> int:
+    """How wide a screen must be so that `columns` cuts none of those in `whole`, and the others not too much."""
+    widths = [max(width_of(visible(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    least = [width if at in whole else min(width, NARROW_COLUMN) for at, width in enumerate(widths[:-1])]
+    return sum(2 + width for width in least) + min(widths[-1], LAST_COLUMN)
+
+
+def columns(rows: Sequence[Sequence[str]], width: int, *, indent: str = "  ", whole: Collection[int] = ()) -> list[str]:
+    """Aligned lines; the last column takes what room is left and is cut to it, those in `whole` are not cut."""
     if not rows:
         return []
     safe = [[visible(cell) for cell in row] for row in rows]
     limit = max(NARROW_COLUMN, width // 3)
-    widths = [min(limit, max(width_of(row[index]) for row in safe)) for index in range(len(rows[0]) - 1)]
+    widths = [max(width_of(row[index]) for row in safe) for index in range(len(rows[0]) - 1)]
+    elastic = [index for index in range(len(widths)) if index not in whole]
+    for index in elastic:
+        widths[index] = min(limit, widths[index])
     shared = width - 2 * len(widths) - len(indent)
-    while shared - sum(widths) < LAST_COLUMN and max(widths, default=0) > NARROW_COLUMN:
-        widths[widths.index(max(widths))] -= 1
-    room = max(LAST_COLUMN, shared - sum(widths))
+    while shared - sum(widths) < LAST_COLUMN and max((widths[index] for index in elastic), default=0) > NARROW_COLUMN:
+        widths[max(elastic, key=widths.__getitem__)] -= 1
+    room = max(NARROW_COLUMN, shared - sum(widths))
     lines = []
     for row in safe:
         cells = [cut(cell, size) for cell, size in zip(row, widths, strict=False)]

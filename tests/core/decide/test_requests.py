@@ -166,7 +166,7 @@ def test_a_question_that_is_closed_again_and_again_is_asked_until_its_time_is_ov
 
 def test_who_is_woken_for_nothing_keeps_the_place(world: World) -> None:
     now = moment_now()
-    with world._transaction() as connection:
+    with world._store.transaction() as connection:
         ticket = request_rows.joined(connection, checked_question(request_named("run"), 60, (), is_held=True), now)
     settled = world._settled(Waiter(ticket, now.steady + 60, None))
     assert isinstance(settled, Waiter)

@@ -291,6 +291,42 @@ def test_a_file_that_vanished_has_an_empty_head(tmp_path: Path) -> None:
     assert detector._head_of(str(tmp_path / "vanished.py")) == ""
 
 
+SHORT_OF_DESCRIPTORS = """
+import os, resource, sys
+from pathlib import Path
+from skillkit.core.exceptions import ContentLoadError
+from skillkit.core.models import Skill, SkillMetadata
+
+skill = Skill(SkillMetadata("skill", "A skill.", Path(sys.argv[1], "SKILL.md")))
+import skillkit.core.detect
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+taken = []
+while True:
+    try:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        break
+try:
+    print(skill.scripts)
+except ContentLoadError as error:
+    print(error)
+for descriptor in taken:
+    os.close(descriptor)
+print([script.name for script in skill.scripts])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors are limited elsewhere")
+def test_without_descriptors_nobody_is_told_that_there_are_no_scripts(skill: Path) -> None:
+    written(skill / "scripts/run.sh", "echo ran")
+    said = subprocess.run(
+        [sys.executable, "-c", SHORT_OF_DESCRIPTORS, str(skill)], capture_output=True, check=True, text=True
+    ).stdout.splitlines()
+    assert "Too many open files" in said[0]
+    assert "try again" in said[0]
+    assert said[1] == "['run']"
+
+
 def test_an_entry_the_system_will_not_tell_about_is_passed_over() -> None:
     class SilentEntry:
         def is_file(self, *, follow_symlinks: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -91,6 +92,27 @@ def test_fields_are_copied_so_that_later_changes_do_not_reach_the_record() -> No
     fields = exact_fields(MappingProxyType({"reasons": reasons, "pair": ("a", "b")}))
     reasons.append("two")
     assert fields == {"reasons": ["one"], "pair": ["a", "b"]}
+
+
+class Fickle(Mapping[str, Any]):
+    """Says something else when it is asked again, as a mapping does that another thread writes to."""
+
+    def __init__(self) -> None:
+        self._answers: list[Any] = ["text", [1.5]]
+
+    def __getitem__(self, key: str) -> Any:
+        return self._answers.pop()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("a",))
+
+    def __len__(self) -> int:
+        return 1
+
+
+def test_what_is_checked_is_what_is_recorded() -> None:
+    with pytest.raises(TypeError, match=r"a is float 1\.5"):
+        exact_fields(Fickle())
 
 
 @pytest.mark.parametrize(

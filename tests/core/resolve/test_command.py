@@ -129,6 +129,26 @@ def test_a_workspace_is_what_its_links_lead_to(skill: Skill, tmp_path: Path) -> 
     assert (command.cwd, str(command.workspace), command.environment["SKILL_WORKSPACE"]) == (real, real, real)
 
 
+def test_no_interpreter_is_taken_from_a_workspace_that_a_link_leads_to_since_the_last_run(
+    skill: Skill, tmp_path: Path
+) -> None:
+    for name in ("old", "new", "bin"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "new/bash").write_bytes(Path("/bin/true").read_bytes())
+    (tmp_path / "new/bash").chmod(0o755)
+    (tmp_path / "bin/bash").symlink_to("../new/bash")
+    link, path = tmp_path / "work", {"PATH": f"{tmp_path}/bin:/bin:/usr/bin"}
+
+    def interpreter() -> str:
+        return resolve_command(skill, CallArguments("run", workspace=link), POLICY, path, never).argv[0]
+
+    link.symlink_to("old")
+    assert interpreter() == f"{tmp_path}/bin/bash"
+    link.unlink()
+    link.symlink_to("new")
+    assert interpreter() in ("/bin/bash", "/usr/bin/bash")
+
+
 def test_a_skill_behind_a_link_is_found_where_it_is_after_its_parent_moved(tmp_path: Path) -> None:
     base = skill_folder(tmp_path / "first", "demo", files={"scripts/run.sh": "echo ran\n"})
     (tmp_path / "current").symlink_to("first")

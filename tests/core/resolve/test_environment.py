@@ -124,6 +124,20 @@ def test_the_search_path_has_absolute_folders_outside_skill_and_workspace_only(t
     assert search_path(own, base, None) == f"{workspace}/bin/../bin:{tmp_path}/link:{tmp_path}/skill-2:/usr/bin"
 
 
+def test_a_link_in_the_workspace_is_not_searched_wherever_it_leads(tmp_path: Path) -> None:
+    """Whoever may write there may let it lead elsewhere at any time."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "bin").symlink_to("/usr/bin")
+    (workspace / "usr").symlink_to("/usr")
+    (tmp_path / "alias").symlink_to("work")
+    through = [f"{workspace}/bin", f"{workspace}/usr/bin", f"{tmp_path}/alias/bin", f"{tmp_path}/alias/usr/bin"]
+    beside = f"{workspace}/../tools"
+    own = {"PATH": os.pathsep.join([*through, beside, "/usr/bin"])}
+    assert search_path(own, BASE, workspace) == f"{beside}:/usr/bin"
+    assert search_path(own, BASE, None) == own["PATH"]
+
+
 @pytest.mark.parametrize("path", ["", ".:bin", "/skills/demo/bin"])
 def test_without_a_usable_path_the_systems_is_taken(path: str) -> None:
     assert search_path({"PATH": path}, BASE, None) == "/usr/local/bin:/usr/bin:/bin"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from running import ordinary_user, said_by_user
 
+from skillkit.core import digest
 from skillkit.core.run import WorkFolders, work
 from skillkit.core.runs import Artifact
 
@@ -94,7 +95,7 @@ def test_a_folder_that_a_script_tampered_with_is_not_used_again(
 def test_a_settled_folder_is_known_to_be_empty_without_a_look_and_full_when_it_is(
     folders: WorkFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "SETTLED_NANOSECONDS", 20_000_000)
+    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", 20_000_000)
     first = folders.new()
     assert folders.artifacts(first) == ()
     time.sleep(0.05)

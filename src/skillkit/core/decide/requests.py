@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -87,7 +86,7 @@ class World:
         An option in `single_use` goes to one of them; for the others the question is open again.
         """
         question = checked_question(request, expires_in, single_use, is_held=True)
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             now = moment_now()
             ticket = rows.joined(connection, question, now)
         return self._answer_for(Waiter(ticket, now.steady + expires_in, cancel))
@@ -97,13 +96,13 @@ class World:
     ) -> OptionRequest:
         """Makes it pending until it expires, whether somebody waits or not; `collect` or `wait` gets the answer."""
         question = checked_question(request, expires_in, single_use, is_held=False)
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             row = rows.row_at(connection, rows.opened(connection, question, moment_now()))
         return row.request if row is not None else request
 
     def wait(self, request_id: str, *, cancel: Cancel | None = None) -> OptionAnswer:
         """For the answer to a request that is open; it is there at once when it was given before."""
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             now = moment_now()
             row = rows.newest_row(connection, request_id)
             if row is None or not (row.state == rows.PENDING or row.waits_for_its_taker(now)):
@@ -113,7 +112,7 @@ class World:
 
     def collect(self, request_id: str) -> OptionAnswer | None:
         """The answer to a request that was opened, once; None while there is none."""
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             row = rows.newest_row(connection, request_id)
             if row is None or not row.waits_for_its_taker(moment_now()):
                 return None
@@ -147,7 +146,7 @@ class World:
         """The request while it can be answered, then what became of it; the newest of its id."""
         if not self._store.path.exists():
             return None
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             rows.close_dead(connection, moment_now())
             row = rows.newest_row(connection, request_id)
         if row is None or row.state == rows.PENDING:
@@ -162,7 +161,7 @@ class World:
         require_channel(channel)
         if not self._store.path.exists():
             raise closed(request_id, None)
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             rows.close_dead(connection, moment_now())
             row = rows.newest_row(connection, request_id)
             if row is None or row.state != rows.PENDING:
@@ -182,7 +181,7 @@ class World:
         """What is over, the newest first."""
         if not self._store.path.exists():
             return []
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             rows.close_dead(connection, moment_now())
             past = rows.past_rows(connection, limit)
         return [PastRequest(row.request, row.state, row.answer) for row in past]
@@ -214,7 +213,7 @@ class World:
                 self._watcher().sleep(waiter)
                 settled = self._settled(waiter)
             except BaseException:
-                with suppress(StateUnavailableError), self._transaction() as connection:
+                with suppress(StateUnavailableError), self._store.transaction() as connection:
                     rows.leave(connection, waiter.ticket, moment_now())
                 raise
             if settled is None:
@@ -226,7 +225,7 @@ class World:
     def _settled(self, waiter: Waiter) -> OptionAnswer | Waiter | None:
         """The answer; or a new place in the queue when another asker took what was for one; or None: time to go."""
         ticket, ends, is_done = waiter.ticket, waiter.ends, waiter.is_done
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             now = moment_now()
             row = rows.row_at(connection, ticket.seq)
             if row is not None and row.answer is not None:
@@ -240,14 +239,6 @@ class World:
             if answer is not None or is_done:
                 return answer
             return Waiter(rows.joined(connection, ticket.question, now), ends, waiter.cancel)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._store.connection() as connection:
-            connection.execute("begin immediate")
-            yield connection
-            if connection.in_transaction:
-                connection.execute("commit")
 
     def _watcher(self) -> Watcher:
         """Threads and locks do not come through a fork, so each process has one of its own."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -107,7 +104,7 @@ class StandingApprovals:
         """Only as they were when they were found; who approved other content meanwhile meant that."""
         if not gone:
             return
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             connection.executemany(
                 "delete from approvals where kind = ? and session = ? and skill = ? and folder = ? and digest = ?",
                 [(each.kind, each.session_id or NO_SESSION, each.skill, each.folder, each.digest) for each in gone],
@@ -126,7 +123,7 @@ class StandingApprovals:
             kept_text(approval.session_id or NO_SESSION),
             *map(kept_text, (approval.skill, approval.folder)),
         )
-        with self._transaction() as connection:
+        with self._store.transaction() as connection:
             connection.execute(
                 "delete from approvals where kind = 'session' and approved_at < ?",
                 (approval.approved_at - SESSION_APPROVAL_SECONDS,),
@@ -136,13 +133,6 @@ class StandingApprovals:
             )
             connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at))
         return approval
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._store.connection() as connection:
-            connection.execute("begin immediate")
-            yield connection
-            connection.execute("commit")
 
 
 def holds(approval: Approval, session: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from skillkit.core.detect.descriptions import description_of
 from skillkit.core.detect.languages import DATA_EXTENSIONS, language_of
+from skillkit.core.exceptions import ContentLoadError
 from skillkit.core.values import ScriptMetadata
 
 __all__ = ["ScriptDetector", "language_at"]
@@ -28,6 +30,8 @@ _BATCH = 64
 # A file may become a pipe or a link between listing and opening: neither may block or lead away.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
 # Junctions do not call themselves links.
 _ANY_FOLDER_MAY_BE_A_LINK = os.name == "nt"
 
@@ -43,7 +47,10 @@ class ScriptDetector:
         self.max_depth = max_depth
 
     def detect_scripts(self, base_dir: Path) -> list[ScriptMetadata]:
-        """Never raises for what is on disk: what cannot be listed or read is left out."""
+        """Never raises for what is on disk: what cannot be listed or read is left out.
+
+        While descriptors or memory are short, nobody can tell what there is: ContentLoadError.
+        """
         try:
             root = os.path.realpath(base_dir)
         except (OSError, ValueError):
@@ -139,8 +146,15 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as listing:
             return list(listing)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        _require_no_shortage(error, folder)
         return []
+
+
+def _require_no_shortage(error: Exception, path: str) -> None:
+    """It passes; a list without what could not be read meanwhile would stay."""
+    if getattr(error, "errno", None) in _SHORTAGES:
+        raise ContentLoadError(f"{path} cannot be read now: {error}. Close files or wait, then try again.") from error
 
 
 def _kind_of(entry: os.DirEntry[str]) -> str:
@@ -205,7 +219,8 @@ def _head_of(path: str) -> str:
             head = os.read(descriptor, _HEAD_BYTES)
         finally:
             os.close(descriptor)
-    except OSError:
+    except OSError as error:
+        _require_no_shortage(error, path)
         return ""
     if b"\0" in head:
         return ""

@@ -229,9 +229,10 @@ def _exact_mapping(value: Mapping[str, JSON], place: str) -> dict[str, JSON]:
     for key in plain if not _TEXT.issuperset(map(type, plain)) else ():
         if not isinstance(key, str):
             raise TypeError(f"{place} has the key {key!r}; keys of a record are text.")
-    are_scalars = map(_SCALARS.__contains__, map(type, value.values()))
-    for key in compress(value, map(not_, are_scalars)):
-        plain[key] = _exact(value[key], key)
+    # Of the copy: what was given may say something else when it is read again.
+    are_scalars = map(_SCALARS.__contains__, map(type, plain.values()))
+    for key in compress(plain, map(not_, are_scalars)):
+        plain[key] = _exact(plain[key], key)
     return plain
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionAnswer
-from skillkit.core.record.redaction import redacted_arguments, redacted_text
+from skillkit.core.record.redaction import plain_text, redacted_arguments, redacted_text
 from skillkit.core.runs import Decision, Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
 
 __all__ = ["end_fields", "error_text", "identity", "refusal_fields", "start_fields", "unresolved_fields"]
@@ -52,7 +52,7 @@ def unresolved_fields(
     skill_name: str, script_name: str, session_id: str | None, arguments: object, argv: object
 ) -> dict[str, Any]:
     """Of a call that could not be made a command: what the caller asked for, of whatever kind that was."""
-    words = [str(word) for word in argv] if isinstance(argv, list | tuple) else []
+    words = [plain_text(word) for word in argv] if isinstance(argv, list | tuple) else []
     shown = redacted_arguments(arguments, words)
     return {
         "session": session_id,

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MASK", "SHOWN_CHARACTERS", "RedactedArguments", "redacted_arguments", "redacted_text"]
+__all__ = ["MASK", "SHOWN_CHARACTERS", "RedactedArguments", "plain_text", "redacted_arguments", "redacted_text"]
 
 MASK = "[masked]"
 SHOWN_CHARACTERS = 256
@@ -160,6 +160,14 @@ def redacted_text(text: str) -> str:
     return _KEYED.sub(_masked_if_random, text)
 
 
+def plain_text(value: object) -> str:
+    """What a value says of itself, or of which kind it is: a refusal is recorded whatever it is about."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - the caller's own code may raise anything
+        return _type_name(value)
+
+
 def _argument_pieces(arguments: object, argv: Sequence[str]) -> Iterator[str]:
     """The text to show, made piece by piece so that the rest costs nothing; `argv` first, it is short."""
     if argv:
@@ -183,7 +191,10 @@ def _pieces(value: object) -> Iterator[str]:
     elif isinstance(value, str):
         yield _quoted(_shown_value(value))
     else:
-        yield json.dumps(value, default=_type_name)[: SHOWN_CHARACTERS + 1]
+        try:
+            yield json.dumps(value, default=_type_name)[: SHOWN_CHARACTERS + 1]
+        except ValueError:  # a whole number of more digits than Python writes
+            yield _quoted(_type_name(value))
 
 
 def _mapping_pieces(value: Mapping[object, object]) -> Iterator[str]:
@@ -191,7 +202,7 @@ def _mapping_pieces(value: Mapping[object, object]) -> Iterator[str]:
     is_labelled = any(isinstance(label := value.get(key), str) and _names_secret(label, "") for key in _LABELS)
     for index, (key, item) in enumerate(value.items()):
         yield "," if index else "{"
-        name = str(key)
+        name = plain_text(key)
         yield _quoted(_shown_value(name)) + ":"
         if _names_secret(name, item) or (is_labelled and name.lower() == "value"):
             yield _quoted(MASK)
@@ -233,7 +244,7 @@ def _names_secret(name: str, value: object) -> bool:
         return False
     if not _SECRET_WORDS.isdisjoint(parts):
         return True
-    if "tokens" in parts and str(value)[:_MARGIN_CHARACTERS].isdigit():
+    if "tokens" in parts and plain_text(value)[:_MARGIN_CHARACTERS].isdigit():
         return False
     joined = ""
     for part in parts:

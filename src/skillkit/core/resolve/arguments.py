@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ArgumentSerializationError, ArgumentSizeError
 
-__all__ = ["ARGUMENTS_LIMIT_BYTES", "stdin_bytes", "words"]
+__all__ = ["ARGUMENTS_LIMIT_BYTES", "received", "stdin_bytes", "words"]
 
 ARGUMENTS_LIMIT_BYTES = 10_000_000
 
@@ -35,15 +35,27 @@ def stdin_bytes(arguments: object, stdin: str | bytes | None) -> bytes:
     return content
 
 
+def received(arguments: object, stdin: bytes) -> object:
+    """The arguments as the script gets them: what the caller does with its own afterwards changes nothing here."""
+    try:
+        return None if arguments is None else json.loads(stdin)
+    except RecursionError as error:
+        raise unwritable(error) from error
+
+
 def json_bytes(arguments: object) -> bytes:
     try:
         return json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError:
         return json.dumps(arguments, allow_nan=False).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentSerializationError(
-            f"The arguments cannot be written as JSON: {error}. Use text, numbers, lists and maps only."
-        ) from error
+        raise unwritable(error) from error
+
+
+def unwritable(error: Exception) -> ArgumentSerializationError:
+    return ArgumentSerializationError(
+        f"The arguments cannot be written as JSON: {error}. Use text, numbers, lists and maps only."
+    )
 
 
 def text_bytes(text: str) -> bytes:

@@ -11,12 +11,17 @@ from typing import NamedTuple
 
 from skillkit.core.detect import language_at
 from skillkit.core.digest import manifest_of
-from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError, ContentLoadError
+from skillkit.core.exceptions import (
+    ArgumentSerializationError,
+    ConfigurationError,
+    ContentChangedError,
+    ContentLoadError,
+)
 from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.argument_paths import ArgumentPaths, Surroundings, argument_paths
-from skillkit.core.resolve.arguments import stdin_bytes, words
+from skillkit.core.resolve.arguments import received, stdin_bytes, words
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
 from skillkit.core.resolve.lookup import script_named
@@ -60,16 +65,18 @@ def resolve_command(
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
     manifest = manifest_at(str(base))
     environment = environment_of(skill, policy, own_environment, base, workspace)
-    located = located_script(skill, call, base, manifest.digest, environment["PATH"], policy, run)
+    place = Place(base, manifest.digest, workspace, environment["PATH"])
+    located = located_script(skill, call.script_name, place, policy, run)
     interpreter = located.interpreter
     script_arguments = words(call.argv)
     refuse_batch_metacharacters(interpreter, script_arguments)
     stdin = stdin_bytes(call.arguments, call.stdin)
+    arguments = received(call.arguments, stdin)
     cwd = working_directory(base, workspace, policy)
     named = NO_PATHS
     if script_arguments or stdin:
         surroundings = Surroundings(base, workspace, cwd, policy.writable_paths, state_folder)
-        named = argument_paths(call.arguments, script_arguments, call.stdin, surroundings)
+        named = argument_paths(arguments, script_arguments, call.stdin, surroundings)
     return ScriptCommand(
         skill_name=skill.name,
         digest=manifest.digest,
@@ -84,7 +91,7 @@ def resolve_command(
         stdin=stdin,
         timeout=call.timeout,
         output_limit=call.output_limit,
-        arguments=call.arguments,
+        arguments=arguments,
         script_arguments=script_arguments,
         session_id=call.session_id,
         workspace=workspace,
@@ -117,6 +124,23 @@ def manifest_at(folder: str) -> Manifest:
         return NOTHING
 
 
+def require_content(digest: str, skill_name: str) -> None:
+    """A folder that came back after it was looked at has a script, but nobody knows which."""
+    if digest == NOTHING.digest:
+        reason = f"{skill_name!r} changed while it was looked at"
+        raise ContentChangedError(f"{reason}. Run it again.", reasons=[reason])
+
+
+class Place(NamedTuple):
+    """Where a script is looked for, and where its interpreter is."""
+
+    base: Path
+    digest: str
+    workspace: Path | None
+    """Without links: one that is re-pointed means another place."""
+    search_path: str
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """Which file a name means, and what runs it."""
@@ -134,33 +158,32 @@ NOTHING = Manifest("", ())
 NO_PATHS = ArgumentPaths()
 
 
-def located_script(
-    skill: Skill, call: CallArguments, base: Path, digest: str, path: str, policy: ScriptPolicy, run: Runner
-) -> Located:
+def located_script(skill: Skill, name: str, place: Place, policy: ScriptPolicy, run: Runner) -> Located:
     """Looked up once for a digest: while no file and no link of the skill changes, a name means the same.
 
     What the digest does not tell, the mode of the file and whether the interpreter is there, is asked each time.
     """
-    key = (str(base), digest, call.script_name, path, call.workspace, policy.allowed_interpreters)
+    base, digest, workspace, search_path = place
+    key = (str(base), digest, workspace, search_path, name, policy.allowed_interpreters)
     known = _located.get(key)
     if known is None or not os.access(known.interpreter.path, os.X_OK):
-        known = looked_up(skill, call, base, path, policy, run)
+        known = looked_up(skill, name, place, policy, run)
         if len(_located) >= REMEMBERED:
             _located.clear()
         _located[key] = known
     require_plain_file(known.file, skill.name)
+    require_content(digest, skill.name)
     return known
 
 
-def looked_up(
-    skill: Skill, call: CallArguments, base: Path, search_path: str, policy: ScriptPolicy, run: Runner
-) -> Located:
-    script = script_named(call.script_name, skill.name, base, skill.scripts)
+def looked_up(skill: Skill, name: str, place: Place, policy: ScriptPolicy, run: Runner) -> Located:
+    base, _, workspace, search_path = place
+    script = script_named(name, skill.name, base, skill.scripts)
     path = FilePathResolver.resolve_path(base, script.path)
     require_part_of_skill(path, skill.name, base)
     require_plain_file(str(path), skill.name)
     language = language_at(path) or script.script_type
-    closed = (base,) if call.workspace is None else (base, call.workspace)
+    closed = (base,) if workspace is None else (base, workspace)
     interpreter = interpreter_for(language, search_path, policy.allowed_interpreters, run, closed=closed)
     return Located(path, str(path), path.relative_to(base).as_posix(), interpreter)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit._version import __version__
-from skillkit.core.paths import is_inside
+from skillkit.core.paths import is_inside, real_path
 from skillkit.core.policy import ScriptPolicy
 
 __all__ = ["is_never_passed", "script_environment", "search_path"]
@@ -120,8 +120,15 @@ def search_path(own: Mapping[str, str], base_directory: Path, workspace: Path | 
 def outside_folders(path: str, base_directory: Path, workspace: Path | None) -> str:
     """Looked at once: following the links of a long PATH takes as long as starting a small script."""
     closed = [os.path.realpath(folder) for folder in (base_directory, workspace) if folder is not None]
-    return os.pathsep.join(
-        folder
-        for folder in path.split(os.pathsep)
-        if os.path.isabs(folder) and not any(is_inside(os.path.realpath(folder), each) for each in closed)
-    )
+    folders = filter(os.path.isabs, path.split(os.pathsep))
+    return os.pathsep.join(folder for folder in folders if not is_decided_inside(folder, closed))
+
+
+def is_decided_inside(folder: str, closed: list[str]) -> bool:
+    """Whether it lies in one of `closed`, or a name on the way does: a link there leads where its writer likes."""
+    place, *steps = Path(folder).parts
+    for step in steps:
+        if step != os.pardir and any(is_inside(place, each) for each in closed):
+            return True
+        place = real_path(os.path.join(place, step))
+    return any(is_inside(place, each) for each in closed)

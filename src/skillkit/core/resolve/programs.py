@@ -18,7 +18,7 @@ from skillkit.core.exceptions import ScriptNotFoundError, ScriptPermissionError,
 from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.argument_paths import Surroundings, argument_paths
-from skillkit.core.resolve.arguments import stdin_bytes, words
+from skillkit.core.resolve.arguments import received, stdin_bytes, words
 from skillkit.core.resolve.command import CallArguments
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import candidates, is_within
@@ -42,7 +42,9 @@ def resolve_program(
     script_arguments = words(call.argv)
     cwd = workspace or card
     surroundings = Surroundings(card, workspace, cwd, policy.writable_paths, state_folder)
-    named = argument_paths(call.arguments, script_arguments, call.stdin, surroundings)
+    stdin = stdin_bytes(call.arguments, call.stdin)
+    arguments = received(call.arguments, stdin)
+    named = argument_paths(arguments, script_arguments, call.stdin, surroundings)
     manifest = manifest_of(card)
     return ScriptCommand(
         skill_name=PROGRAM_OWNER,
@@ -55,10 +57,10 @@ def resolve_program(
         argv=(str(program), *script_arguments),
         cwd=str(cwd),
         environment=environment,
-        stdin=stdin_bytes(call.arguments, call.stdin),
+        stdin=stdin,
         timeout=call.timeout,
         output_limit=call.output_limit,
-        arguments=call.arguments,
+        arguments=arguments,
         script_arguments=script_arguments,
         session_id=call.session_id,
         workspace=workspace,

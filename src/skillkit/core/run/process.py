@@ -318,7 +318,7 @@ class _Run:
         self._reap()
 
     def _open_tree(self) -> Tree:
-        """The tree with those pipes that have not ended yet."""
+        """The tree with those pipes that have not ended yet: the others are closed."""
         pid, marker, pipes, started, order = self.tree
         return Tree(pid, marker, (pipes[0], *self._captures), started, order)
 
@@ -338,6 +338,7 @@ class _Run:
                 # A hang-up without data is the end: no need to read once more to be told so.
                 if not events & select.POLLIN or not self._captures[fd].read(fd, self._buffer):
                     self._poller.unregister(fd)
+                    self._held.close(fd)
                     del self._captures[fd]
             elif fd == self._feed_fd:
                 self._write()

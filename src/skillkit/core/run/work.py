@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.closed_places import WORK_FOLDER_PREFIX
+from skillkit.core.digest import is_settled
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
 from skillkit.core.runs import Artifact
 
@@ -23,7 +24,6 @@ __all__ = ["WorkFolders"]
 
 LISTED_ARTIFACTS = 1_000
 ABANDONED_SECONDS = 24 * 3600.0
-SETTLED_NANOSECONDS = 2_000_000_000
 
 
 class Stamp(NamedTuple):
@@ -54,7 +54,7 @@ class WorkFolders:
             while self._empty:
                 folder, stamp = self._empty.pop()
                 if stamp_of(folder) == stamp:
-                    if time.time_ns() - stamp.changed > SETTLED_NANOSECONDS:
+                    if is_settled(stamp.changed, time.time_ns()):
                         self._in_use[folder] = stamp
                     return folder
             if self._root is None or not self._root.is_dir():
