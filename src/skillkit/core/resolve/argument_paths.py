@@ -8,6 +8,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.closed_places import WORK_FOLDER_PREFIX, closed_places
 from skillkit.core.paths import is_inside, real_path
@@ -26,8 +27,7 @@ HARMLESS = frozenset(f"/dev/{name}" for name in "null zero full random urandom s
 PROCESS_BOUND = ("/proc", "/dev")
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """Where a script runs; all real paths but `writable`."""
 
     skill: Path

@@ -68,15 +68,9 @@ def resolve_command(
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = located_script(skill, call.script_name, place, policy, run)
     interpreter = located.interpreter
-    script_arguments = words(call.argv)
-    refuse_batch_metacharacters(interpreter, script_arguments)
-    stdin = stdin_bytes(call.arguments, call.stdin)
-    arguments = received(call.arguments, stdin)
     cwd = working_directory(base, workspace, policy)
-    named = NO_PATHS
-    if script_arguments or stdin:
-        surroundings = Surroundings(base, workspace, cwd, policy.writable_paths, state_folder)
-        named = argument_paths(arguments, script_arguments, call.stdin, surroundings)
+    given = given_by(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
+    refuse_batch_metacharacters(interpreter, given.words)
     return ScriptCommand(
         skill_name=skill.name,
         digest=manifest.digest,
@@ -85,24 +79,42 @@ def resolve_command(
         script_name=located.name,
         interpreter=interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(interpreter.path, *interpreter.arguments, located.file, *script_arguments),
+        argv=(interpreter.path, *interpreter.arguments, located.file, *given.words),
         cwd=str(cwd),
         environment=environment,
-        stdin=stdin,
+        stdin=given.stdin,
         timeout=call.timeout,
         output_limit=call.output_limit,
-        arguments=arguments,
-        script_arguments=script_arguments,
+        arguments=given.arguments,
+        script_arguments=given.words,
         session_id=call.session_id,
         workspace=workspace,
         manifest=manifest,
-        argument_paths=named.paths,
-        closed_paths=named.closed,
-        has_unread_arguments=named.is_cut,
+        argument_paths=given.paths.paths,
+        closed_paths=given.paths.closed,
+        has_unread_arguments=given.paths.is_cut,
         agent_facing=call.agent_facing,
         call_id=call.call_id,
         from_instructions=call.from_instructions,
     )
+
+
+class Given(NamedTuple):
+    """What a call hands to its script."""
+
+    words: tuple[str, ...]
+    stdin: bytes
+    arguments: object
+    """As the script receives them."""
+    paths: ArgumentPaths
+
+
+def given_by(call: CallArguments, surroundings: Surroundings) -> Given:
+    argv = words(call.argv)
+    stdin = stdin_bytes(call.arguments, call.stdin)
+    arguments = received(call.arguments, stdin)
+    paths = argument_paths(arguments, argv, call.stdin, surroundings) if argv or stdin else NO_PATHS
+    return Given(argv, stdin, arguments, paths)
 
 
 def resolved(folder: Path) -> Path:

@@ -17,9 +17,8 @@ from skillkit.core.digest import LEFT_OUT, content_of, manifest_of
 from skillkit.core.exceptions import ScriptNotFoundError, ScriptPermissionError, StateUnavailableError
 from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
-from skillkit.core.resolve.argument_paths import Surroundings, argument_paths
-from skillkit.core.resolve.arguments import received, stdin_bytes, words
-from skillkit.core.resolve.command import CallArguments
+from skillkit.core.resolve.argument_paths import Surroundings
+from skillkit.core.resolve.command import CallArguments, given_by
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import candidates, is_within
 from skillkit.core.resolve.permissions import require_plain_file
@@ -39,12 +38,8 @@ def resolve_program(
     environment = program_environment(policy, own_environment, cards, workspace)
     program = found(call.script_name, environment["PATH"], workspace)
     card = written_card(cards, call.script_name, program)
-    script_arguments = words(call.argv)
     cwd = workspace or card
-    surroundings = Surroundings(card, workspace, cwd, policy.writable_paths, state_folder)
-    stdin = stdin_bytes(call.arguments, call.stdin)
-    arguments = received(call.arguments, stdin)
-    named = argument_paths(arguments, script_arguments, call.stdin, surroundings)
+    given = given_by(call, Surroundings(card, workspace, cwd, policy.writable_paths, state_folder))
     manifest = manifest_of(card)
     return ScriptCommand(
         skill_name=PROGRAM_OWNER,
@@ -54,20 +49,20 @@ def resolve_program(
         script_name=call.script_name,
         interpreter=call.script_name,
         allowed_tools=(),
-        argv=(str(program), *script_arguments),
+        argv=(str(program), *given.words),
         cwd=str(cwd),
         environment=environment,
-        stdin=stdin,
+        stdin=given.stdin,
         timeout=call.timeout,
         output_limit=call.output_limit,
-        arguments=arguments,
-        script_arguments=script_arguments,
+        arguments=given.arguments,
+        script_arguments=given.words,
         session_id=call.session_id,
         workspace=workspace,
         manifest=manifest,
-        argument_paths=named.paths,
-        closed_paths=named.closed,
-        has_unread_arguments=named.is_cut,
+        argument_paths=given.paths.paths,
+        closed_paths=given.paths.closed,
+        has_unread_arguments=given.paths.is_cut,
         agent_facing=call.agent_facing,
         call_id=call.call_id,
         is_program=True,
