@@ -310,6 +310,13 @@ def walled(skills: Path, text: str, *words: str) -> subprocess.CompletedProcess[
     return run(skills, "demo", "reach", "--policy", "standard", *words, cwd=skills.parent)
 
 
+@pytest.mark.parametrize("option", ["--read", "--write"])
+def test_a_path_that_is_not_there_is_no_silent_grant(skills: Path, option: str) -> None:
+    mistyped = run(skills, "demo", "hello", option, "/nope")
+    assert mistyped.returncode == 2
+    assert "'/nope' does not exist" in mistyped.stderr
+
+
 def test_a_hidden_file_is_explained_with_the_option_that_shows_it(skills: Path) -> None:
     hidden = skills.parent.parent / f"hidden-{skills.parent.name}"
     hidden.write_text("key\n")

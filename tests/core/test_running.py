@@ -593,6 +593,7 @@ def test_too_much_output_is_cut_marked_and_logged_with_its_size(
         ("ruby", "run.rb", "require 'nonexistent_thing'\n", "The Ruby library 'nonexistent_thing' is missing"),
         ("perl", "run.pl", "use Nonexistent::Thing;\n", "The Perl module 'Nonexistent/Thing' is missing"),
         ("bash", "run.sh", "nonexistent-thing\n", "The program 'nonexistent-thing' is missing"),
+        ("python3", "run.py", "input('Name? ')\n", "The script reads more from its stdin than it was given"),
         ("bash", "run.sh", "exit 1\n", ""),
         ("bash", "run.sh", "nonexistent-thing; exit 0\n", ""),
     ],

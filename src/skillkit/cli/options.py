@@ -102,7 +102,7 @@ def roots_options(function: Decorated) -> Decorated:
 
 def policy_options(function: Decorated) -> Decorated:
     """What one call may do, beside what the settings say."""
-    path = click.Path(path_type=Path)
+    path = click.Path(exists=True, path_type=Path)  # what is not there cannot be opened to a script
     for option in reversed(
         (
             click.option(

@@ -37,6 +37,10 @@ KNOWN_CAUSES = (
     (r"Error: Cannot find module '([^'./][^']*)'", "The Node module {0!r} is missing; install it beside the skill."),
     (r"cannot load such file -- (\S+)", "The Ruby library {0!r} is missing; install its gem."),
     (r"Can't locate (\S+)\.pm in @INC", "The Perl module {0!r} is missing; install it."),
+    (
+        r"(EOFError): EOF when reading a line",
+        "The script reads more from its stdin than it was given; pass it as 'arguments' or 'stdin' (--input).",
+    ),
     (r"line \d+: ([^\s:]+): command not found", "The program {0!r} is missing; install it or put it on PATH."),
 )
 
