@@ -110,7 +110,7 @@ class Runs:
 
     def lateness(self) -> Row:
         late = []
-        for _ in range(15):
+        for _ in range(40):
             started = time.perf_counter()
             result = self.manager.execute_skill_script("runs", "hang.sh", timeout=TIMEOUT_SECONDS)
             assert result.timed_out
