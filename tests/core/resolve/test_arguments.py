@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillkit import ArgumentSerializationError, ArgumentSizeError
-from skillkit.core.resolve.arguments import stdin_bytes, words
+from skillkit.core.resolve.arguments import received, stdin_bytes, words
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -71,3 +71,10 @@ def test_a_refused_word_is_not_repeated_in_the_error(secret: str) -> None:
     with pytest.raises(ArgumentSerializationError, match=r"NUL|half a character") as caught:
         words(["--password", secret])
     assert "hunter2" not in str(caught.value)
+
+
+def test_two_keys_that_become_one_name_are_refused() -> None:
+    given = {1: "/etc/shadow", "1": "harmless"}
+    with pytest.raises(ArgumentSerializationError, match="stands twice"):
+        received(given, stdin_bytes(given, None))
+    assert received({"a": (1, 2)}, stdin_bytes({"a": (1, 2)}, None)) == {"a": [1, 2]}

@@ -38,9 +38,17 @@ def stdin_bytes(arguments: object, stdin: str | bytes | None) -> bytes:
 def received(arguments: object, stdin: bytes) -> object:
     """The arguments as the script gets them: what the caller does with its own afterwards changes nothing here."""
     try:
-        return None if arguments is None else json.loads(stdin)
-    except RecursionError as error:
+        return None if arguments is None else json.loads(stdin, object_pairs_hook=without_doubles)
+    except (ValueError, RecursionError) as error:
         raise unwritable(error) from error
+
+
+def without_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """As 1 and "1" become one name: of two values, a person would be shown one, and the script might take the other."""
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a name stands twice in one map")
+    return content
 
 
 def json_bytes(arguments: object) -> bytes:
