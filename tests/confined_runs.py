@@ -97,6 +97,7 @@ def bubblewrap(*, user: int | None = None, dies_with_thread: bool = False) -> Bu
     return BubblewrapSandbox(
         program=shutil.which("bwrap") or "/usr/bin/bwrap",
         prlimit=shutil.which("prlimit") or "/usr/bin/prlimit",
+        stat=shutil.which("stat") or "/usr/bin/stat",
         machine=machine,
         dies_with_thread=dies_with_thread,
     )

@@ -32,16 +32,23 @@ from skillkit.core.record import (
 )
 from skillkit.core.resolve import CallArguments, resolve_command, resolve_program
 from skillkit.core.run import (
+    NOTHING_GUARDED,
     Confined,
+    Guard,
+    Guarded,
+    Sandbox,
+    SetAside,
     Walls,
     WorkFolders,
+    able_to_guard,
     explanation_of,
     granted_paths,
-    guarded,
     is_mounting,
     outcome,
+    require_countable,
     sandbox_for,
     walls_around,
+    writable_roots,
 )
 from skillkit.core.runs import (
     PROGRAM_OWNER,
@@ -54,6 +61,7 @@ from skillkit.core.runs import (
 )
 from skillkit.core.starting import (
     OnOutput,
+    apart_from_others,
     brief_output,
     isolation_of,
     moved_to,
@@ -61,6 +69,7 @@ from skillkit.core.starting import (
     source_of,
     started_and_run,
     unchanged_manifest,
+    with_word_of,
 )
 from skillkit.core.state import StateStore, state_folder
 
@@ -85,7 +94,7 @@ class Flow:
         self.policy = policy
         self.state_dir = state_dir
         self.approver = approver
-        self.protected = tuple(protected)
+        self.guard = Guard(state_dir, protected)
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
         self.approving = Approving(self.store)
@@ -170,26 +179,56 @@ class Flow:
             is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
             manifest = (prepared.command.manifest if is_known else None) or unchanged_manifest(prepared.command)
             command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
-            work = self.new_work_folder(command)
+            guarded = self.guarded(command, sandbox)
+        except SkillKitError as error:
+            self.record_refusal(error, prepared, answer)
+        try:
+            sandbox, walls, work = self.walled(command, sandbox, snapshot, guarded)
             if answer is not None:
                 self.approving.keep(prepared, answer)
         except SkillKitError as error:
+            self.guard.end(guarded)
             self.record_refusal(error, prepared, answer)
-        walls = self.walls(command, work, snapshot) if sandbox.tier != "none" else NO_WALLS
-        environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
+        placed = moved_to(command, Path(walls.apart)) if walls.apart else command
+        environment = {**placed.environment, "SKILL_WORK_DIR": str(work)}
+        moved: tuple[SetAside, ...] = ()
         try:
             started = self.audit.append("started", start_fields(prepared, answer))
-            with guarded(sandbox, walls):
-                confined = sandbox.confine(command.argv, command.cwd, environment, walls)
-                ended = self.recorded_run(started.seq, command, confined, cancel, on_output, wakeup_fd)
+            confined = sandbox.confine(placed.argv, placed.cwd, environment, walls)
+            ended = self.recorded_run(started.seq, placed, confined, cancel, on_output, wakeup_fd)
         except BaseException:
             self.work_folders.artifacts(work)
             raise
+        finally:
+            moved = self.guard.end(guarded)
         isolation = isolation_of(confined.isolation, ended, source=source_of(prepared.command, command, snapshot))
         artifacts = self.work_folders.artifacts(work)
-        result = outcome(command, ended, isolation, artifacts, explanation_of(walls, isolation))
-        self.record_end(command, started.seq, ended, result)
+        result = with_word_of(moved, outcome(command, ended, isolation, artifacts, explanation_of(walls, isolation)))
+        self.record_end(command, started.seq, ended, result, moved)
         return result
+
+    def guarded(self, command: ScriptCommand, sandbox: Sandbox) -> Guarded:
+        """What inside the folders that the script may write stays as it is."""
+        if sandbox.tier == "none":
+            return NOTHING_GUARDED
+        roots = writable_roots(command, self.policy)
+        guarded = self.guard.begin(roots, command.timeout, has_mounts=sandbox.tier != "landlock")
+        try:
+            require_countable(guarded, self.policy)
+        except SkillKitError:
+            self.guard.end(guarded)
+            raise
+        return guarded
+
+    def walled(
+        self, command: ScriptCommand, sandbox: Sandbox, snapshot: Path | None, guarded: Guarded
+    ) -> tuple[Sandbox, Walls, Path]:
+        """The walls around a run, and its work folder."""
+        work = self.new_work_folder(command)
+        if sandbox.tier == "none":
+            return sandbox, NO_WALLS, work
+        walls = self.walls(command, work, snapshot, guarded)
+        return able_to_guard(sandbox, walls, self.policy), walls, work
 
     def placed(
         self, prepared: PreparedRun, manifest: Manifest, *, is_mounting: bool
@@ -197,7 +236,8 @@ class Flow:
         """Where it runs: what a person approved is never the folder, which others can write to."""
         command = prepared.command
         by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
-        if not (is_mounting or by_a_person or self.policy.approval != "never"):
+        is_searching = self.policy.sandbox != "off" and apart_from_others(command) is not None
+        if not (is_mounting or by_a_person or is_searching or self.policy.approval != "never"):
             return command, None
         snapshot = self.snapshot(command, manifest)
         return (command, snapshot) if is_mounting else (moved_to(command, snapshot), None)
@@ -218,14 +258,16 @@ class Flow:
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
 
-    def walls(self, command: ScriptCommand, work: Path, snapshot: Path | None) -> Walls:
+    def walls(self, command: ScriptCommand, work: Path, snapshot: Path | None, guarded: Guarded) -> Walls:
         return walls_around(
             command,
             self.policy,
             work=work,
             snapshot=snapshot,
             state_folder=self.state_dir,
-            protected=self.protected,
+            apart=apart_from_others(command) if snapshot else None,
+            guarded=guarded,
+            everywhere=self.guard.everywhere() if self.policy.allow_filesystem else (),
         )
 
     def execute(
@@ -309,16 +351,24 @@ class Flow:
             ) from error
 
     def record_end(
-        self, command: ScriptCommand, started: int, ended: ProcessExit, result: ScriptExecutionResult
+        self,
+        command: ScriptCommand,
+        started: int,
+        ended: ProcessExit,
+        result: ScriptExecutionResult,
+        moved: tuple[SetAside, ...] = (),
     ) -> None:
+        aside = {"set_aside": [each.path for each in moved]} if moved else {}
         try:
-            self.audit.append("finished", {**identity(command), "started": started, **end_fields(ended, result)})
+            fields = {**identity(command), "started": started, **end_fields(ended, result), **aside}
+            self.audit.append("finished", fields)
         except AuditUnavailableError as error:
             error.result = result
             raise
 
     def close(self) -> None:
         self.work_folders.close()
+        self.guard.close()
         self.store.close()
 
 

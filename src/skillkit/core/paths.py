@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.exceptions import PathSecurityError
 
-__all__ = ["FilePathResolver", "is_inside", "real_path", "violation"]
+__all__ = ["FilePathResolver", "Judged", "is_inside", "judge", "real_path", "violation"]
 
 SECURITY_LOGGER = "skillkit.security"
 
@@ -32,6 +33,32 @@ def real_path(path: str | Path) -> str:
         return os.path.realpath(path)
     finally:
         os.close(descriptor)
+
+
+class Judged(NamedTuple):
+    """What a path led to when it was opened: the real path, and what tells it from another in its place."""
+
+    path: str
+    device: int
+    inode: int
+
+
+def judge(path: str | Path) -> Judged | None:
+    """All of it from one descriptor, so that it is said of one and the same thing; None where there is nothing."""
+    try:
+        descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_CLOEXEC", 0))
+    except (OSError, ValueError):
+        return None
+    try:
+        seen = os.fstat(descriptor)
+        try:
+            real = os.readlink(f"/proc/self/fd/{descriptor}")
+        except OSError:  # another system
+            real = os.path.realpath(path)
+    finally:
+        os.close(descriptor)
+    is_named = real.startswith(os.sep) and not real.endswith(" (deleted)")
+    return Judged(real if is_named else os.path.realpath(path), seen.st_dev, seen.st_ino)
 
 
 class FilePathResolver:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -16,11 +17,12 @@ from skillkit.core.exceptions import (
     ScriptNotFoundError,
     ScriptPermissionError,
 )
-from skillkit.core.run import Confined, ProcessRequest, require_walls, run_confined, run_process
-from skillkit.core.runs import Isolation, Manifest, ProcessExit, ScriptCommand
+from skillkit.core.run import Confined, ProcessRequest, SetAside, require_walls, run_confined, run_process
+from skillkit.core.runs import Isolation, Manifest, ProcessExit, ScriptCommand, ScriptExecutionResult
 
 __all__ = [
     "OnOutput",
+    "apart_from_others",
     "brief_output",
     "isolation_of",
     "moved_to",
@@ -28,10 +30,16 @@ __all__ = [
     "source_of",
     "started_and_run",
     "unchanged_manifest",
+    "with_word_of",
 ]
 
 OnOutput = Callable[[str, bytes], None]
 SHIM_TIMEOUT_SECONDS = 10.0
+NAMED_ASIDE = 5
+# They take modules and settings from every folder above a script: code that nobody approved.
+SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
+
+run_log = logging.getLogger("skillkit.run")
 
 
 def require_workspace(workspace: Path | None) -> None:
@@ -130,6 +138,21 @@ def isolation_of(isolation: Isolation, ended: ProcessExit, *, source: str) -> Is
     return isolation if is_said else replace(isolation, kill=kill, skill=source)
 
 
+def with_word_of(moved: tuple[SetAside, ...], result: ScriptExecutionResult) -> ScriptExecutionResult:
+    """The result, and in its hint what the script made that others would have obeyed."""
+    if not moved:
+        return result
+    more = f" and {len(moved) - NAMED_ASIDE} more" if len(moved) > NAMED_ASIDE else ""
+    names = ", ".join(each.path for each in moved[:NAMED_ASIDE]) + more
+    kept = next((os.path.dirname(each.kept) for each in moved if each.kept), "")
+    left = [each.path for each in moved if not each.kept]
+    said = f"The script made or changed what agents, editors, shells or git obey: {names}."
+    said += f" It was moved to {kept}; look at it before you put anything back." if kept else ""
+    said += f" Remove what could not be moved: {', '.join(left[:NAMED_ASIDE])}." if left else ""
+    run_log.warning(said)
+    return replace(result, hint=f"{result.hint} {said}".strip())
+
+
 def source_of(decided: ScriptCommand, run: ScriptCommand, mounted: Path | None) -> str:
     if mounted is not None:
         return "mounted snapshot"
@@ -151,6 +174,12 @@ def moved_to(command: ScriptCommand, folder: Path) -> ScriptCommand:
         cwd=str(folder) if command.cwd == base else command.cwd,
         environment={name: str(folder) if value == base else value for name, value in command.environment.items()},
     )
+
+
+def apart_from_others(command: ScriptCommand) -> Path | None:
+    """Where a script of such a language runs instead of its skill's place: no code lies in the folders above."""
+    is_searching = command.interpreter in SEARCHING_UPWARDS and not command.is_program
+    return Path("/skill", command.base_directory.name) if is_searching else None
 
 
 def brief_output(argv: Sequence[str], path: str) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["files_below", "remove_tree"]
+__all__ = ["files_below", "remove_entry", "remove_tree"]
 
 DEPTH = 64
 LOOKED_AT = 100_000
@@ -79,3 +79,12 @@ def _lifted(name: str, folder: Folder, top: Folder) -> bool:
         folder.move(name, top, os.urandom(8).hex())
         return True
     return False
+
+
+def remove_entry(folder: Folder, name: str) -> bool:
+    """Whether an entry of an open folder went, with all that was in it."""
+    if folder.remove(name):
+        return True
+    with suppress(OSError), folder.folder(name) as inner:
+        _clear(inner)
+    return folder.remove(name)

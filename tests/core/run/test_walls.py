@@ -10,7 +10,7 @@ import pytest
 from running import made_manager, records_of
 
 from skillkit import GUARDED, STANDARD, TRUSTED, Limits, SandboxUnavailableError, ScriptPolicy
-from skillkit.core.run import sandbox_for, walls, walls_around
+from skillkit.core.run import Guard, sandbox_for, walls, walls_around, writable_roots
 from skillkit.core.run.sandbox.choose import Choice
 from skillkit.core.runs import ScriptCommand
 
@@ -93,13 +93,15 @@ def test_no_walls_must_be_asked_for_by_name() -> None:
 
 def test_the_workspace_keeps_its_tools_and_skills_from_a_script(tmp_path: Path) -> None:
     work, workspace, state = (tmp_path / name for name in ("work", "workspace", "state"))
-    for folder in (work, workspace, state):
-        folder.mkdir()
+    for folder in (work, workspace / "skills", workspace / "sub" / ".git", state):
+        folder.mkdir(parents=True)
     command = a_command(tmp_path, workspace=workspace)
-    around = walls_around(
-        command, REQUIRED, work=work, snapshot=None, state_folder=state, protected=[workspace / "skills"]
-    )
-    names = (".git", ".claude", ".agents", ".vscode", "skillkit.toml", "skills")
+    guard = Guard(state, [workspace / "skills"])
+    guarded = guard.begin(writable_roots(command, REQUIRED), 1)
+    around = walls_around(command, REQUIRED, work=work, snapshot=None, state_folder=state, guarded=guarded)
+    guard.end(guarded)
+    guard.close()
+    names = ("skills", "sub/.git")
     assert around.protected == (*(str(workspace / name) for name in names), str(state))
     assert (around.workspace, around.network, around.filesystem) == (str(workspace), False, False)
 
@@ -108,7 +110,5 @@ def test_a_policys_paths_are_resolved_and_missing_ones_left_out(tmp_path: Path) 
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to("data")
     policy = replace(REQUIRED, readable_paths=(tmp_path / "link", tmp_path / "gone"), allow_network=True)
-    around = walls_around(
-        a_command(tmp_path), policy, work=tmp_path, snapshot=None, state_folder=tmp_path / "s", protected=[]
-    )
+    around = walls_around(a_command(tmp_path), policy, work=tmp_path, snapshot=None, state_folder=tmp_path / "s")
     assert (around.readable, around.network) == ((os.path.realpath(tmp_path / "data"),), True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from skillkit.core.guarded_names import sentence_of_groups
 from skillkit.core.policy import ScriptPolicy
 
 __all__ = ["wall_sentences"]
@@ -54,8 +55,8 @@ def _files(policy: ScriptPolicy, skill: str, workspace: Path | None, granted: Se
         yield f"It can read the system's programs and the skill {skill}, and change neither."
         if workspace is not None:
             yield (
-                f"It can read and write the workspace {workspace}, but not change skills, .git and "
-                "the settings of agents and editors in it."
+                f"It can read and write the workspace {workspace}, but not change in it {sentence_of_groups()}. "
+                "What it makes anew under such a name is moved away when it ends."
             )
         if policy.readable_paths:
             yield f"It can also read {_listed(policy.readable_paths)}."

@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 from skillkit.core.run.grants import granted_paths
+from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.outcome import TRUNCATION_MARK, outcome
 from skillkit.core.run.process import ProcessRequest, run_confined, run_process
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
 from skillkit.core.run.walls import (
+    able_to_guard,
     explanation_of,
-    guarded,
     is_mounting,
     machine_tiers,
+    require_countable,
     require_walls,
     sandbox_for,
     walls_around,
+    writable_roots,
 )
 from skillkit.core.run.work import WorkFolders
 
 __all__ = [
+    "NOTHING_GUARDED",
     "TRUNCATION_MARK",
     "Confined",
+    "Guard",
+    "Guarded",
     "ProcessRequest",
     "Sandbox",
+    "SetAside",
     "Walls",
     "WorkFolders",
+    "able_to_guard",
     "explanation_of",
     "granted_paths",
-    "guarded",
     "is_mounting",
     "machine_tiers",
     "outcome",
+    "require_countable",
     "require_walls",
     "run_confined",
     "run_process",
     "sandbox_for",
     "walls_around",
+    "writable_roots",
 ]

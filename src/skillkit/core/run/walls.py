@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
-from skillkit.core.paths import is_inside
+from skillkit.core.paths import Judged, is_inside, judge
 from skillkit.core.policy import Limits, ScriptPolicy
-from skillkit.core.run.grants import granted_paths
+from skillkit.core.run.grants import judged_grants
+from skillkit.core.run.guard import MOST_PLACES, NOTHING_GUARDED, Guarded
 from skillkit.core.run.process import run_confined
-from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, is_own_refusal
+from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, descriptor, is_own_refusal
+from skillkit.core.run.sandbox.bubblewrap import MOUNTER, BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
 from skillkit.core.run.sandbox.explain import explanation
 from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
-from skillkit.core.run.sandbox.stand_ins import stand_ins
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
 from skillkit.core.runs import Isolation, ProcessExit, ScriptCommand
 
 __all__ = [
+    "able_to_guard",
     "explanation_of",
-    "guarded",
     "is_mounting",
     "machine_tiers",
+    "require_countable",
     "require_walls",
     "sandbox_for",
     "walls_around",
+    "writable_roots",
 ]
 
-PROTECTED_NAMES = (".git", ".claude", ".agents", ".vscode", "skillkit.toml")
 PROBE_TIMEOUT_SECONDS = 10.0
 USUAL_LIMITS = Limits()
 WITHOUT_WALLS = UnconfinedSandbox()
-UNGUARDED = nullcontext()
 INSTALL = "Install bubblewrap (Debian and Ubuntu: 'sudo apt-get install bubblewrap'); 'skillkit doctor' says more."
+PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
 TRY_AGAIN = "Nothing was run without them; free memory, processes or descriptors and try again."
 
 run_log = logging.getLogger("skillkit.run")
@@ -103,11 +107,42 @@ def is_mounting(sandbox: Sandbox) -> bool:
     return sandbox.tier == "bubblewrap"
 
 
-def guarded(sandbox: Sandbox, walls: Walls) -> AbstractContextManager[None]:
-    """While open, protected names that the workspace lacks cannot be made by a script."""
-    if walls.workspace is None or not is_mounting(sandbox):
-        return UNGUARDED
-    return stand_ins(walls.workspace, walls.protected)
+@cache
+def mounter_works() -> bool:
+    """Whether this machine lets a program of ours make mounts; tried once, when a run first needs it."""
+    words = (sys.executable, "-I", "-S", "-X", "utf8", MOUNTER, descriptor(0), "--", TRUE)
+    try:
+        return probed(Confined(words, "/", {"PATH": os.defpath}, (b"",), Isolation()))[0] == 0
+    except OSError:
+        return False
+
+
+def able_to_guard(sandbox: Sandbox, walls: Walls, policy: ScriptPolicy) -> Sandbox:
+    """The same walls with what they need for these places; where links stay unguarded, only if policy lets them."""
+    if not isinstance(sandbox, BubblewrapSandbox) or not sandbox.needs_mounter(walls) or mounter_works():
+        return sandbox
+    if walls.links and policy.sandbox == "required":
+        link = walls.links[0]
+        remedy = f"Put a plain file or folder in the place of {link}, or name another workspace."
+        raise SandboxUnavailableError(
+            f"{link} is a link that agents, editors, shells or git obey, and nothing here can keep a script from "
+            f"replacing it. {remedy}",
+            missing=("guard",),
+            remedy=remedy,
+        )
+    return replace(sandbox, mounter=())
+
+
+def require_countable(guarded: Guarded, policy: ScriptPolicy) -> None:
+    """More guarded places than can be kept, or more folders than can be looked through."""
+    if guarded.too_much and policy.sandbox == "required":
+        remedy = "Name a smaller folder as the workspace."
+        raise SandboxUnavailableError(
+            f"{guarded.too_much} holds more places that must stay as they are than can be guarded "
+            f"({MOST_PLACES:,}), or too many folders to look for them. {remedy}",
+            missing=("guard",),
+            remedy=remedy,
+        )
 
 
 def explanation_of(walls: Walls, isolation: Isolation) -> Callable[[str], str]:
@@ -140,6 +175,13 @@ def probed(confined: Confined) -> tuple[int, str]:
     return ended.status, ended.stderr.decode("utf-8", "replace")
 
 
+def writable_roots(command: ScriptCommand, policy: ScriptPolicy) -> tuple[str, ...]:
+    """Folders of the user's that the script may write, by their real paths."""
+    workspace = (command.workspace,) if command.workspace else ()
+    found = (judge(path) for path in (*workspace, *policy.writable_paths))
+    return tuple(dict.fromkeys(each.path for each in found if each is not None))
+
+
 def walls_around(
     command: ScriptCommand,
     policy: ScriptPolicy,
@@ -147,27 +189,39 @@ def walls_around(
     work: Path,
     snapshot: Path | None,
     state_folder: Path,
-    protected: Iterable[Path],
+    apart: Path | None = None,
+    guarded: Guarded = NOTHING_GUARDED,
+    everywhere: Iterable[str] = (),
 ) -> Walls:
-    """Absolute, resolved paths. Protected: what would let a script change skills, settings or the user's tools."""
-    granted = granted_paths(command, state_folder) if policy.grant_argument_paths else ()
-    workspace = os.path.realpath(command.workspace) if command.workspace else None
-    kept = [os.path.join(workspace, name) for name in PROTECTED_NAMES] if workspace else []
-    everything_protected = (*kept, *map(os.path.realpath, protected), os.path.realpath(state_folder))
+    """Absolute, resolved paths. Protected: what is guarded, and `everywhere` where all the user's files are open."""
+    granted = judged_grants(command, state_folder) if policy.grant_argument_paths else ()
+    workspace = judge(command.workspace) if command.workspace else None
     readable = tuple(dict.fromkeys((*existing(policy.readable_paths), *granted)))
     writable = existing(policy.writable_paths)
     interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
-    named = (*interpreter, *readable, *writable, *([workspace] if workspace else []))
+    shown = (*readable, *writable, *([workspace] if workspace else []))
+    put_back = {each.path for each in guarded.keepsakes}
+    in_rules = [each for each in guarded.places if each.path not in put_back]
+    identities = {each.path: (each.device, each.inode) for each in shown}
+    identities |= {each.path: (each.device, each.inode) for each in in_rules}
+    paths = [*(each.path for each in in_rules), *guarded.around]
+    if policy.allow_filesystem:
+        paths += [path for path in everywhere if os.path.lexists(path)]
+    paths += [os.path.realpath(state_folder)]
     return Walls(
         skill=str(command.base_directory),
         snapshot=str(snapshot) if snapshot else None,
         work=os.path.realpath(work),
         interpreter=interpreter,
-        workspace=workspace,
-        protected=tuple(dict.fromkeys(everything_protected)),
-        hidden=hidden_places(state_folder, named),
-        readable=readable,
-        writable=writable,
+        apart=str(apart) if apart else None,
+        workspace=workspace.path if workspace else None,
+        protected=tuple(dict.fromkeys(paths)),
+        links=tuple(each.path for each in in_rules if each.is_link),
+        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])),
+        hidden=hidden_places(state_folder, (*interpreter, *(each.path for each in shown))),
+        identities=identities,
+        readable=tuple(each.path for each in readable),
+        writable=tuple(each.path for each in writable),
         network=policy.allow_network,
         filesystem=policy.allow_filesystem,
         limits=policy.limits,
@@ -181,6 +235,6 @@ def hidden_places(state_folder: Path, granted: Iterable[str]) -> tuple[str, ...]
     return () if any(is_inside(path, state) for path in granted) else (state,)
 
 
-def existing(paths: Iterable[Path]) -> tuple[str, ...]:
+def existing(paths: Iterable[Path]) -> tuple[Judged, ...]:
     """A path that is not there cannot be shown; the script sees that it is missing either way."""
-    return tuple(os.path.realpath(path) for path in paths if os.path.exists(path))
+    return tuple(judged for path in paths if (judged := judge(path)) is not None)

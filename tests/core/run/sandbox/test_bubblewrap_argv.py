@@ -26,7 +26,6 @@ SANDBOX = BubblewrapSandbox(
     "/usr/bin/bwrap",
     "/usr/bin/prlimit",
     MACHINE,
-    refusal_to_guard=lambda path: f"{path} is missing" if path.endswith("missing") else "",
     has_socket_in=lambda folders: "/w/sockets" in folders,
 )
 WALLS = Walls(skill="/s/skill", snapshot="/state/snap", work="/t/work", interpreter=("/opt/py",))
@@ -152,7 +151,7 @@ BASE = replace(WALLS, interpreter=())
         ),
         pytest.param(
             replace(BASE, workspace="/w", protected=("/w/.git", "/w/a/b/c", "/elsewhere")),
-            [write("/w"), SKILL, read("/w/.git"), write("/w/a"), write("/w/a/b"), read("/w/a/b/c"), WORK],
+            [write("/w"), read("/w/.git"), write("/w/a"), write("/w/a/b"), read("/w/a/b/c"), SKILL, WORK],
             id="folders above a protected one are pinned",
         ),
         pytest.param(
@@ -188,10 +187,45 @@ BASE = replace(WALLS, interpreter=())
     ],
 )
 def test_the_order_of_mounts(walls: Walls, expected: list[Mount]) -> None:
-    got = mounts_for(walls, system=("/usr",), personal=("/data",), refusal=lambda _: "")
-    assert (list(got.mounts), got.unguarded) == (expected, ())
+    assert list(mounts_for(walls, system=("/usr",), personal=("/data",)).all) == expected
 
 
-def test_a_protected_path_that_cannot_be_guarded_is_reported() -> None:
-    walls = replace(WALLS, workspace="/w", protected=("/w/missing", "/w/there", "/other/missing"))
-    assert confined(walls).isolation.degraded == ("/w/missing is missing",)
+GUARDED = replace(WALLS, workspace="/w", protected=("/w/.git", "/w/CLAUDE.md"), identities={"/w/.git": (1, 2)})
+MOUNTER = replace(SANDBOX, mounter=("/usr/bin/python3", "/mounter.py"))
+
+
+def test_few_guarded_places_are_mounted_by_bwrap() -> None:
+    words = " ".join(confined(GUARDED, MOUNTER).argv)
+    assert words.startswith("/usr/bin/bwrap ")
+    assert " --ro-bind /w/.git /w/.git --ro-bind /w/CLAUDE.md /w/CLAUDE.md" in words
+
+
+def test_a_link_is_guarded_by_the_mounter_alone() -> None:
+    walls = replace(GUARDED, links=("/w/CLAUDE.md",))
+    got = confined(walls, MOUNTER)
+    assert got.argv[:5] == ("/usr/bin/python3", "/mounter.py", "{descriptor 3}", "--", "/usr/bin/bwrap")
+    assert "/w/.git" not in got.argv
+    assert got.contents[3] == b"1 2 1 /w/.git\x00-1 -1 1 /w/CLAUDE.md\x00"
+    assert got.isolation.degraded == ()
+
+
+def test_without_the_mounter_a_link_is_said_to_be_unguarded() -> None:
+    got = confined(replace(GUARDED, links=("/w/CLAUDE.md",)))
+    assert "/w/CLAUDE.md" not in got.argv
+    assert "/w/.git" in got.argv
+    assert got.isolation.degraded == ("/w/CLAUDE.md is a link and could be replaced",)
+
+
+def test_many_guarded_places_are_left_to_the_mounter() -> None:
+    walls = replace(WALLS, workspace="/w", protected=tuple(f"/w/{n}/.git" for n in range(100)))
+    got = confined(walls, MOUNTER)
+    assert got.contents[3].count(b"\0") == 200
+    assert got.contents[3].startswith(b"-1 -1 0 /w/0\x00-1 -1 1 /w/0/.git\x00")
+
+
+def test_what_is_mounted_by_name_is_looked_at_before_the_script_starts() -> None:
+    words = confined(replace(GUARDED, identities={"/w": (7, 8), "/w/.git": (1, 2)})).argv
+    at = words.index("/bin/sh")
+    assert words[at + 3 : at + 8] == ("skillkit-walls", "/usr/bin/stat", "7:8\n1:2", "/w", "/w/.git")
+    assert words[at + 8] == "/usr/bin/prlimit"
+    assert "/w" not in words[at + 2].replace("skillkit-walls", "")

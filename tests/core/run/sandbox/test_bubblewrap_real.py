@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import confined_runs
 import pytest
@@ -21,7 +20,6 @@ from confined_runs import Room, bubblewrap_refusal, ended, open_folder, users
 
 from skillkit.core.policy import Limits
 from skillkit.core.run.sandbox.base import is_own_refusal
-from skillkit.core.run.sandbox.stand_ins import stand_ins
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
 
@@ -202,46 +200,6 @@ def test_an_inherited_pipe_reaches_the_script_and_hangs_up_with_it(dies_with_thr
         assert select.select([read], [], [], 5)[0] == [read]
         assert os.read(read, 100) == b""
         os.close(read)
-
-
-@pytest.mark.parametrize("user", users())
-def test_a_stand_in_keeps_a_missing_protected_path_from_being_made(user: int | None) -> None:
-    with open_folder() as folder:
-        room = Room.made(folder, user=user)
-        workspace = room.outside
-        protected = (f"{workspace}/.git", f"{workspace}/skillkit.toml")
-        room = room.with_walls(workspace=str(workspace), protected=protected)
-        script = f"cd {workspace}; rmdir .git; rm -f skillkit.toml; mkdir -p .git/hooks; echo evil > skillkit.toml; :"
-        with stand_ins(str(workspace), protected):
-            if user is not None:
-                room.hand_over()
-            confined = room.confined("/bin/bash", "-c", script)
-            ended(room.start(confined))
-            assert (os.listdir(workspace / ".git"), (workspace / "skillkit.toml").stat().st_size) == ([], 0)
-        assert os.listdir(workspace) == []
-        missing = tuple(f"{path} does not exist and could be made" for path in protected)
-        assert room.confined("/bin/true").isolation.degraded[-2:] == missing
-        room.run("/bin/bash", "-c", script)
-        assert sorted(os.listdir(workspace)) == [".git", "skillkit.toml"]
-
-
-def test_stand_ins_stay_while_another_run_needs_them(tmp_path: Path) -> None:
-    protected = (f"{tmp_path}/.git", f"{tmp_path}/kept")
-    (tmp_path / "kept").mkdir()
-    with stand_ins(str(tmp_path), protected):
-        with stand_ins(str(tmp_path), protected):
-            assert sorted(os.listdir(tmp_path)) == [".git", "kept"]
-        assert sorted(os.listdir(tmp_path)) == [".git", "kept"]
-    assert os.listdir(tmp_path) == ["kept"]
-
-
-def test_a_link_among_the_protected_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "target").mkdir()
-    (tmp_path / ".git").symlink_to("target")
-    with open_folder() as folder:
-        room = Room.made(folder).with_walls(workspace=str(tmp_path), protected=(f"{tmp_path}/.git",))
-        assert f"{tmp_path}/.git is a link and could be replaced" in room.confined("/bin/true").isolation.degraded
-        assert room.run("/bin/true")[0] == 0
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")

@@ -27,12 +27,20 @@ class Walls:
     """The run's private folder; writable."""
     interpreter: tuple[str, ...]
     """Folders the interpreter needs beside the system's; read-only."""
+    apart: str | None = None
+    """A second place of the snapshot with nothing above it, for languages that look for code in the folders above."""
     workspace: str | None = None
     """The folder the agent works in; writable except `protected`."""
     protected: tuple[str, ...] = ()
-    """Inside the workspace (or any writable path), read-only."""
+    """Inside the workspace (or any writable path), read-only; all of them exist."""
+    links: tuple[str, ...] = ()
+    """Of `protected`, those that are links; what they lead to is among `protected` too."""
+    identities: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    """Device and inode of paths as they were judged: another thing in such a place is not shown."""
     hidden: tuple[str, ...] = ()
     """Of `protected`, what is not readable either, although it lies in a folder that is."""
+    notes: tuple[str, ...] = ()
+    """What these walls cannot keep here, a sentence each."""
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     network: bool = False
@@ -65,13 +73,15 @@ class Sandbox(Protocol):
 
 
 # How each kind of walls ends when it cannot be put up: its status, and how its one line begins.
-OWN_REFUSALS = {"bubblewrap": (1, "bwrap: "), "landlock": (125, "skillkit-walls: ")}
+OWN_REFUSALS = {
+    "bubblewrap": ((1, "bwrap: "), (125, "skillkit-walls: ")),
+    "landlock": ((125, "skillkit-walls: "),),
+}
 
 
 def is_own_refusal(tier: str, status: int, stderr: str) -> bool:
     """Whether the walls seem to have given up before the script started; a script can write the same."""
-    own_status, beginning = OWN_REFUSALS.get(tier, (0, ""))
-    return bool(beginning) and status == own_status and stderr.startswith(beginning)
+    return any(status == own and stderr.startswith(line) for own, line in OWN_REFUSALS.get(tier, ()))
 
 
 def descriptor(number: int) -> str:

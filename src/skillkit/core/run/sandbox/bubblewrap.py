@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import Confined, Walls, descriptor
 from skillkit.core.run.sandbox.machine import Machine, has_socket_in
-from skillkit.core.run.sandbox.mounts import Mount, mounts_for, refusal_to_guard
+from skillkit.core.run.sandbox.mounts import Mount, Mounts, mounts_for
 from skillkit.core.runs import READ_FROM_CODE, Isolation
 
-__all__ = ["BubblewrapSandbox"]
+__all__ = ["MOUNTER", "BubblewrapSandbox"]
+
+MOUNTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounter.py")
+FEW_GUARDS = 12  # as many mounts bwrap makes sooner than the mounter starts
 
 HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
 TEMPORARY = "/tmp"  # noqa: S108 - as above
@@ -35,45 +39,90 @@ def as_option(mount: Mount) -> list[str]:
     return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
 
 
+def as_place(mount: Mount, identities: Mapping[str, tuple[int, int]]) -> bytes:
+    """A mount on itself, as the mounter reads it; -1 where being no link is all that counts."""
+    device, inode = identities.get(mount.target, (-1, -1))
+    return b"%d %d %d %s\0" % (device, inode, not mount.writable, os.fsencode(mount.target))
+
+
+def identity_check(program: str, identities: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Words that look, inside the walls, whether each path is what was judged, and go on to the words that follow.
+
+    Walls are put up by name, and a script that runs meanwhile may have put something else there. Once they stand
+    nobody can. The text is the same for every path: what was judged and the paths come as words of their own.
+    """
+    if not identities:
+        return []
+    count = len(identities)
+    paths = " ".join(f'"${{{number}}}"' for number in range(3, 3 + count))
+    text = (
+        f'[ "$("$1" -c %d:%i -- {paths} 2>&1)" = "$2" ] || {{ '
+        "echo 'skillkit-walls: identity: a folder was replaced while the walls were put up' >&2; exit 125; }; "
+        f'shift {2 + count}; exec "$@"'
+    )
+    judged = "\n".join(f"{device}:{inode}" for device, inode in identities.values())
+    return ["/bin/sh", "-c", text, "skillkit-walls", program, judged, *identities]
+
+
 @dataclass(frozen=True, slots=True)
 class BubblewrapSandbox:
-    """Walls of Linux namespaces. `confine` looks only at which protected paths and sockets there are."""
+    """Walls of Linux namespaces. `confine` looks only at which sockets there are."""
 
     program: str
     prlimit: str
     machine: Machine
+    stat: str = "/usr/bin/stat"
+    mounter: tuple[str, ...] = ()
+    """The words that start the mounter; empty where it does not work."""
     has_disable_userns: bool = True
     dies_with_thread: bool = False
     """Whether the kernel ends a run with the thread that started it: also when the whole program is killed."""
-    refusal_to_guard: Callable[[str], str] = refusal_to_guard
     has_socket_in: Callable[[tuple[str, ...]], bool] = has_socket_in
     tier: str = "bubblewrap"
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined:
-        folders = mounts_for(
-            walls,
-            system=tuple(path for path, target in self.machine.system if not target),
-            personal=tuple(path for path, target in self.machine.personal if not target),
-            refusal=self.refusal_to_guard,
-        )
-        granted = tuple(mount.target for mount in folders.mounts[:-1])
+        folders = self.mounts(walls)
+        granted = tuple(mount.target for mount in folders.all[:-1])
         unix_sockets = not (walls.network or walls.filesystem or self.has_socket_in(granted))
-        contents = (seccomp.program(network=walls.network, unix_sockets=unix_sockets), *self._accounts())
+        contents: tuple[bytes, ...] = (
+            seccomp.program(network=walls.network, unix_sockets=unix_sockets),
+            *self._accounts(),
+        )
         private = {"TMPDIR": TEMPORARY} if walls.filesystem else {"TMPDIR": TEMPORARY, "HOME": HOME}
         lifetime = WITH_THREAD if self.dies_with_thread else ()
+        prefix: tuple[str, ...] = ()
+        guards = tuple(mount for mount in folders.guards if mount.target not in walls.links)
+        if self.needs_mounter(walls) and self.mounter:
+            prefix = (*self.mounter, descriptor(len(contents)), "--")
+            contents = (*contents, b"".join(as_place(mount, walls.identities) for mount in folders.guards))
+            guards = ()
         options = [*NAMESPACES, *lifetime, *self._identity(walls), *self._root(walls)]
-        for mount in folders.mounts:
+        for mount in (*folders.grants, *guards, *folders.covers):
             options += as_option(mount)
         # Without these two a script could fill the host's memory through file systems nobody limits.
         options += ["--remount-ro", "/dev", "--remount-ro", "/"]
         options += ["--chdir", cwd, "--seccomp", descriptor(0), "--"]
+        by_name = {mount.target for mount in (*folders.grants, *guards)} & walls.identities.keys()
+        check = identity_check(self.stat, {path: walls.identities[path] for path in sorted(by_name)})
         return Confined(
-            argv=(self.program, *options, *self._limits(walls), *argv),
+            argv=(*prefix, self.program, *options, *check, *self._limits(walls), *argv),
             cwd="/",
             environment={**environment, **private},
             contents=contents,
-            isolation=self._isolation(walls, folders.unguarded, unix_sockets=unix_sockets),
+            isolation=self._isolation(walls, unix_sockets=unix_sockets),
         )
+
+    def mounts(self, walls: Walls) -> Mounts:
+        """What stands inside, beside the system."""
+        return mounts_for(
+            walls,
+            system=tuple(path for path, target in self.machine.system if not target),
+            personal=tuple(path for path, target in self.machine.personal if not target),
+        )
+
+    def needs_mounter(self, walls: Walls) -> bool:
+        """Whether bwrap alone could not guard all, or would take too long for it."""
+        return bool(walls.links) or len(self.mounts(walls).guards) > FEW_GUARDS
 
     def _identity(self, walls: Walls) -> list[str]:
         options = ["--uid", str(self.machine.uid), "--gid", str(self.machine.gid)]
@@ -119,8 +168,9 @@ class BubblewrapSandbox:
             "--",
         ]
 
-    def _isolation(self, walls: Walls, unguarded: tuple[str, ...], *, unix_sockets: bool) -> Isolation:
+    def _isolation(self, walls: Walls, *, unix_sockets: bool) -> Isolation:
         limits = walls.limits
+        unguarded = () if self.mounter else (f"{path} is a link and could be replaced" for path in walls.links)
         processes = () if self.machine.is_root else (f"{limits.processes} processes",)
         without_network = "none (network namespace, system call filter)"
         return Isolation(
@@ -139,5 +189,5 @@ class BubblewrapSandbox:
                 f"{limits.temporary_megabytes} MB temporary files",
                 f"{math.ceil(walls.timeout) + SPARE_CPU_SECONDS} s processor time a process",
             ),
-            degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded),
+            degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded, *walls.notes),
         )

@@ -120,14 +120,22 @@ def _is_roots(path: str) -> bool:
 
 
 def _bubblewrap() -> Sandbox:
-    from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
+    from skillkit.core.run.sandbox.bubblewrap import MOUNTER, BubblewrapSandbox
     from skillkit.core.run.sandbox.machine import this_machine
 
     program, prlimit = _required("bwrap", "bubblewrap"), _required("prlimit", "util-linux")
     # A setuid bwrap refuses to disable user namespaces; the system call filter forbids them anyway.
     is_setuid = bool(os.stat(program).st_mode & stat.S_ISUID)
     # A run is started and attended by one thread, so the kernel may end it with that thread.
-    return BubblewrapSandbox(program, prlimit, this_machine(), has_disable_userns=not is_setuid, dies_with_thread=True)
+    return BubblewrapSandbox(
+        program,
+        prlimit,
+        this_machine(),
+        stat=_required("stat", "coreutils"),
+        mounter=(sys.executable, "-I", "-S", "-X", "utf8", MOUNTER),
+        has_disable_userns=not is_setuid,
+        dies_with_thread=True,
+    )
 
 
 def _required(name: str, package: str) -> str:

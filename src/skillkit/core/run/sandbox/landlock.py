@@ -168,7 +168,7 @@ class LandlockSandbox:
             yield from _reading(path, walls, is_optional=is_optional)
             if not any(is_inside(path, each) for each in _read_only(walls)):
                 spared = tuple(each for each in _read_only(walls) if is_inside(each, path))
-                yield _grant(path, self._write, spared=spared, is_optional=is_optional)
+                yield _grant(path, self._write, spared=spared, is_optional=is_optional, walls=walls)
 
     def _isolation(self, walls: Walls) -> Isolation:
         limits = walls.limits
@@ -182,6 +182,7 @@ class LandlockSandbox:
         degraded = [*VISIBLE, *(lack for needed, lack in BEFORE_ABI.items() if self.version < needed)]
         if walls.filesystem or any(is_inside(each, path) for each in _read_only(walls) for path in _shared(walls)):
             degraded.append(ENTRY_BY_ENTRY)
+        degraded += walls.notes
         if self.is_root:
             degraded.append(ROOT_PROCESSES)
         else:
@@ -198,16 +199,31 @@ class LandlockSandbox:
         )
 
 
-def _grant(path: str, rights: int, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Grant:
-    return {"path": path, "rights": rights, "spared": list(spared), "is_optional": is_optional}
+def _grant(
+    path: str,
+    rights: int,
+    *,
+    spared: tuple[str, ...] = (),
+    is_optional: bool = False,
+    walls: Walls | None = None,
+) -> Grant:
+    """`walls` say which thing that path has to be."""
+    identity = walls.identities.get(path) if walls else None
+    return {
+        "path": path,
+        "rights": rights,
+        "spared": list(spared),
+        "is_optional": is_optional,
+        "identity": list(identity) if identity else None,
+    }
 
 
 def _reading(path: str, walls: Walls, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Iterator[Grant]:
     """Around what is hidden below, entry by entry; the folders can be listed all the same."""
     hidden = tuple(each for each in walls.hidden if is_inside(each, path))
     if hidden:
-        yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional)
-    yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional)
+        yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional, walls=walls)
+    yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional, walls=walls)
 
 
 def _shared(walls: Walls) -> tuple[str, ...]:

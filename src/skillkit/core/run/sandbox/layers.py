@@ -6,6 +6,7 @@ Loaded by the launcher, which has no time to load much else; every function here
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import stat
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
         rights: int
         spared: list[str]
         is_optional: bool
+        identity: list[int] | None
+        """Device and inode of what was judged; anything else in its place is granted to nobody."""
 
     class Instructions(TypedDict):
         """What to apply; numbers as the kernel takes them."""
@@ -43,6 +46,7 @@ SECCOMP_MODE_FILTER = 2
 CAPABILITY_VERSION = 0x20080522
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 LANDLOCK_RULE_PATH_BENEATH = 1
+OPEN_PATH = os.O_PATH | os.O_CLOEXEC
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -108,37 +112,67 @@ def restrict_files(instructions: Instructions) -> None:
 
 
 def _allow_around(ruleset: int, grant: Grant, file_rights: int) -> None:
-    # A link that took an entry's place meanwhile must not lead the grant elsewhere.
-    flags = os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if grant["spared"] else 0)
-    may_be_missing = grant["is_optional"] or grant["spared"]
-    for path in _around(grant["path"], grant["spared"]):
-        try:
-            number = os.open(path, flags)
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            if may_be_missing:
-                continue
-            raise
-        try:
-            _allow(ruleset, number, grant["rights"], file_rights)
-        finally:
-            os.close(number)
-
-
-def _around(folder: str, spared: list[str]) -> Iterator[str]:
-    """What is in `folder` apart from `spared` and the folders above them; links lead elsewhere and are left out."""
-    below = folder.rstrip("/") + "/"
-    if folder in spared:
+    path, spared = grant["path"], set(grant["spared"])
+    if path in spared:
         return
-    if not any(path.startswith(below) for path in spared):
-        yield folder
-        return
+    # What a person named may be a link of the system's; what was judged was none any more.
+    flags = OPEN_PATH | (os.O_NOFOLLOW if grant["identity"] else 0)
     try:
-        names = os.listdir(folder)
-    except (NotADirectoryError, PermissionError):
+        number = os.open(path, flags)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        if grant["is_optional"] or spared:
+            return
+        raise
+    seen = os.fstat(number)
+    if grant["identity"] and [seen.st_dev, seen.st_ino] != grant["identity"]:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+    above = {each for place in spared for each in _above(place)}
+    try:
+        _allow_below(ruleset, number, path, above - spared, spared, grant["rights"], file_rights)
+    finally:
+        os.close(number)
+
+
+def _allow_below(
+    ruleset: int, number: int, path: str, above: set[str], spared: set[str], rights: int, file_rights: int
+) -> None:
+    """All of an open folder, or entry by entry where something in it is spared; links lead elsewhere and are left out.
+
+    Each entry is opened from its folder: a link that takes a place meanwhile leads the grant nowhere.
+    """
+    if path not in above:
+        _allow(ruleset, number, rights, file_rights)
         return
-    for name in names:
-        if not os.path.islink(below + name):
-            yield from _around(below + name, spared)
+    for name in _names(number):
+        place = f"{path.rstrip('/')}/{name}"
+        if place in spared:
+            continue
+        try:
+            entry = os.open(name, OPEN_PATH | os.O_NOFOLLOW, dir_fd=number)
+        except (FileNotFoundError, PermissionError):  # gone meanwhile, or closed to this user
+            continue
+        try:
+            if not stat.S_ISLNK(os.fstat(entry).st_mode):
+                _allow_below(ruleset, entry, place, above, spared, rights, file_rights)
+        finally:
+            os.close(entry)
+
+
+def _names(folder: int) -> list[str]:
+    try:
+        listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except (NotADirectoryError, PermissionError):
+        return []
+    try:
+        return os.listdir(listed)
+    finally:
+        os.close(listed)
+
+
+def _above(path: str) -> Iterator[str]:
+    while len(path) > 1:
+        path = path.rpartition("/")[0] or "/"
+        yield path
 
 
 def _allow(ruleset: int, number: int, rights: int, file_rights: int) -> None:

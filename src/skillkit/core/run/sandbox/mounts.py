@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox.base import Walls
 
-__all__ = ["Mount", "Mounts", "mounts_for", "refusal_to_guard"]
+__all__ = ["Mount", "Mounts", "mounts_for"]
 
 OWN = ("/proc", "/dev", "/sys")  # inside the walls these are never the host's, whatever is granted
 SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - but files may be kept here
@@ -28,45 +28,42 @@ class Mount:
 class Mounts:
     """In order: a later one covers an earlier one."""
 
-    mounts: tuple[Mount, ...]
-    unguarded: tuple[str, ...]
-    """What is wrong with those protected paths that a mount cannot guard, a sentence for each."""
+    grants: tuple[Mount, ...]
+    """What was granted, outer folders first."""
+    guards: tuple[Mount, ...]
+    """Read-only on themselves, and the folders above them writable on themselves: a mount point cannot be renamed."""
+    covers: tuple[Mount, ...]
+    """The skill's copy, what is hidden, and the work folder."""
+
+    @property
+    def all(self) -> tuple[Mount, ...]:
+        return (*self.grants, *self.guards, *self.covers)
 
 
-def refusal_to_guard(path: str) -> str:
-    """Why a mount cannot keep `path` as it is; empty when it can."""
-    if os.path.islink(path):
-        return f"{path} is a link and could be replaced"
-    return "" if os.path.lexists(path) else f"{path} does not exist and could be made"
-
-
-def mounts_for(
-    walls: Walls,
-    *,
-    system: tuple[str, ...],
-    personal: tuple[str, ...],
-    refusal: Callable[[str], str] = refusal_to_guard,
-) -> Mounts:
+def mounts_for(walls: Walls, *, system: tuple[str, ...], personal: tuple[str, ...]) -> Mounts:
     """`system` is there already, read-only; `personal` are the folders that hold users' files."""
     standing = dict.fromkeys(system, False)
-    mounts = _grants(walls, standing, personal)
-    unguarded = []
-    for path in sorted({*walls.protected, walls.skill}, key=_depth):
-        reason = refusal(path) if path != walls.skill else ""
+    grants = _grants(walls, standing, personal)
+    guards: list[Mount] = []
+    for path in sorted(set(walls.protected) - {walls.skill, *walls.hidden}, key=_depth):
         root = _nearest(path, standing)
-        is_hidden = path in walls.hidden
-        if path != walls.skill and (root is None or not (standing[root] or is_hidden)):
-            continue
-        if reason:
-            unguarded.append(reason)
+        if root is not None and standing[root]:
+            guards += _pins(path, root, standing)
+            guards.append(Mount(path, path, writable=False))
+            standing[path] = False
+    covers: list[Mount] = []
+    for path in sorted({walls.skill, *walls.hidden}, key=_depth):
+        root = _nearest(path, standing)
+        if path != walls.skill and (root is None or not os.path.lexists(path)):
             continue
         if root is not None and standing[root]:
-            mounts += _pins(path, root, standing)
-        source = walls.snapshot or path if path == walls.skill else "" if is_hidden else path
-        mounts.append(Mount(source, path, writable=False))
+            covers += _pins(path, root, standing)
+        covers.append(Mount(walls.snapshot or path if path == walls.skill else "", path, writable=False))
         standing[path] = False
-    mounts.append(Mount(walls.work, walls.work, writable=True))
-    return Mounts(tuple(mounts), tuple(unguarded))
+    if walls.apart:
+        covers.append(Mount(walls.snapshot or walls.skill, walls.apart, writable=False))
+    covers.append(Mount(walls.work, walls.work, writable=True))
+    return Mounts(tuple(grants), tuple(guards), tuple(covers))
 
 
 def _grants(walls: Walls, standing: dict[str, bool], personal: tuple[str, ...]) -> list[Mount]:
@@ -109,7 +106,12 @@ def _pins(path: str, root: str, standing: dict[str, bool]) -> list[Mount]:
 
 def _nearest(path: str, standing: Mapping[str, bool]) -> str | None:
     """The innermost standing folder that holds `path`."""
-    return max((each for each in standing if is_inside(path, each)), key=len, default=None)
+    while path not in standing:
+        above = os.path.dirname(path)
+        if above == path:
+            return None
+        path = above
+    return path
 
 
 def _depth(path: str) -> tuple[int, str]:

@@ -1,0 +1,95 @@
+"""Names that make an agent, an editor, a shell or git execute or obey: one table for walls, prompt and docs.
+
+Theory of operation. A script may write the workspace, and other programs believe what lies there. So what has one of
+these names is read-only while a script runs, at any depth; what a script makes anew under one is moved away after it.
+A folder can also be guarded for what it holds: a virtual environment, a skill, the insides of a git repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+__all__ = [
+    "ENVIRONMENT_MARK",
+    "GROUPS",
+    "SKILLS_FOLDER",
+    "SKILL_MARK",
+    "guarded_inside",
+    "is_guarded_name",
+    "of_repository",
+    "sentence_of_groups",
+]
+
+GROUPS: dict[str, frozenset[str]] = {
+    "git and its hooks": frozenset(
+        """
+        .git .gitmodules .gitconfig .githooks .husky .pre-commit-config.yaml .pre-commit-config.yml
+        .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml .overcommit.yml .jj .hg .svn
+        """.split()
+    ),
+    "the instructions, settings and servers of agents": frozenset(
+        """
+        .claude .claude.json .claude-plugin .agents .agent .codex .codex-plugin .gemini .cursor .cursor-plugin .windsurf
+        .cline .clinerules .roo .roorules .roomodes .kilocode .kilocodemodes .continue .continuerc.json
+        .goose .goosehints .opencode .qwen .kiro .amazonq .junie .augment .augment-guidelines .augmentrules .trae
+        .factory .crush .openhands .copilot .aider.conf.yml .aider .rules .mcp.json mcp.json opencode.json opencode.jsonc
+        crush.json .crush.json claude.md claude.local.md agents.md agents.override.md agent.md gemini.md qwen.md warp.md crush.md jules.md
+        .cursorrules .windsurfrules .cursorignore .codexrules copilot-instructions.md
+        """.split()
+    ),
+    "the settings of editors": frozenset(
+        """
+        .vscode .idea .fleet .zed .nova .vs .devcontainer .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc
+        _vimrc .dir-locals.el .dir-locals-2.el .emacs .emacs.d .nano .nanorc .kakrc .helix
+        """.split()
+    ),
+    "what shells read when they start or enter a folder": frozenset(
+        """
+        .envrc .autoenv .autoenv.zsh .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile
+        .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc .tool-versions mise.toml
+        .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml .direnv
+        """.split()
+    ),
+    "skills and skillkit's settings": frozenset("skillkit.toml skills.lock".split()),
+    "packages that other folders share": frozenset((".pnpm",)),
+}
+NAMES = frozenset(name for names in GROUPS.values() for name in names)
+ENDINGS = (".code-workspace", ".sublime-project")
+# Of these folders only what is named here.
+INSIDE: dict[str, frozenset[str]] = {
+    ".github": frozenset(
+        "copilot-instructions.md instructions prompts chatmodes agents skills hooks workflows actions".split()
+    ),
+    ".config": frozenset("mise mise.toml fish git nvim zellij".split()),
+    ".gitlab": frozenset(("duo",)),
+}
+ENVIRONMENT_MARK = "pyvenv.cfg"
+"""What tells a virtual environment, which is guarded as a whole."""
+SKILL_MARK, SKILLS_FOLDER = "skill.md", "skills"
+"""What tells a skill below a folder of this name, and is guarded as a whole."""
+REPOSITORY_MARKS = frozenset(("HEAD", "objects", "refs"))
+"""What makes git take a folder for a repository, whatever its name."""
+OF_REPOSITORY = frozenset("HEAD commondir config config.worktree gitdir hooks info modules worktrees".split())
+
+
+def is_guarded_name(name: str) -> bool:
+    """Whatever its case: some file systems make no difference."""
+    plain = name.lower()
+    return plain in NAMES or plain.endswith(ENDINGS)
+
+
+def guarded_inside(folder_name: str) -> frozenset[str]:
+    """What is guarded of a folder that is not guarded itself, by lower-case name."""
+    return INSIDE.get(folder_name.lower(), frozenset())
+
+
+def of_repository(names: Collection[str]) -> Iterator[str]:
+    """Of a folder with these entries, those by which git would execute or obey, if git takes it for a repository."""
+    if REPOSITORY_MARKS.issubset(names):
+        yield from OF_REPOSITORY.intersection(names)
+
+
+def sentence_of_groups() -> str:
+    """What a script cannot change, in words."""
+    first = [group for group in GROUPS if not group.startswith("packages")]
+    return f"{', '.join(first[:-1])}, and {first[-1]}"

@@ -1,0 +1,181 @@
+"""The folders that a run may write -> what stays as it is in them, and after the run what was made there, moved away.
+
+Theory of operation. Before a run every writable folder is looked through (`tree`) for what is guarded; the walls make
+that read-only. What does not exist cannot be made read-only, and nothing is laid into the user's folder to stand for
+it. So after the run there is a second look: what is guarded now and was not before, the script has made; it goes into
+the state folder and the caller is told. A journal on disk lets the next run do this for one whose program was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from skillkit.core.paths import is_inside, real_path
+from skillkit.core.run.guard.aside import SetAside, set_aside
+from skillkit.core.run.guard.journal import Journal
+from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
+from skillkit.core.run.guard.own import importable_names, own_folders
+from skillkit.core.run.guard.places import Place, find_places
+from skillkit.core.run.guard.tree import MARKS, Tree
+
+__all__ = ["MOST_PLACES", "NOTHING_GUARDED", "Guard", "Guarded"]
+
+MOST_PLACES = 1_000
+SHARED = "files that have a further name outside change there too (hard links)"
+KEPT_TREES = 8
+
+
+class _Look(NamedTuple):
+    """One folder before a run."""
+
+    tree: Tree
+    known: frozenset[tuple[str, int, int]]
+    folders: frozenset[str]
+    entry: tuple[str, int]
+    """In the journal."""
+
+
+class Guarded(NamedTuple):
+    """What stays as it is during one run."""
+
+    places: tuple[Place, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What cannot be kept, a sentence each."""
+    too_much: str = ""
+    """The folder with more than can be guarded."""
+    around: tuple[str, ...] = ()
+    """Protected paths that hold a whole writable folder, which is then read-only."""
+    looks: tuple[_Look, ...] = ()
+    recovered: tuple[SetAside, ...] = ()
+    """What an earlier run made whose program was killed."""
+    keepsakes: tuple[Keepsake, ...] = ()
+    """Of `places`, those that are put back after the run instead of being read-only in it."""
+
+
+NOTHING_GUARDED = Guarded()
+
+
+class Guard:
+    """Of one world and one set of protected paths; keeps what it saw, so that the next look costs little."""
+
+    def __init__(self, state_folder: Path, protected: Sequence[Path] = ()) -> None:
+        self._state_folder = state_folder
+        self._protected = tuple(protected)
+        self._journal = Journal(state_folder)
+        self._trees: dict[str, Tree] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, roots: Iterable[str], timeout: float, *, has_mounts: bool = True) -> Guarded:
+        """What is guarded in these folders now; `end` has to follow, whatever comes between.
+
+        Walls that have no mounts keep whole folders, and what lies at the top, by rule; for files further below
+        they would have to close the folders around them, so those are put back afterwards.
+        """
+        inside = tuple(dict.fromkeys(root for root in roots if os.path.isdir(root)))
+        if not inside:
+            return NOTHING_GUARDED
+        with self._lock:
+            recovered = self._recover()
+            looks = [self._look(root, timeout) for root in inside]
+        places = {place.path: place for _, found in looks for place in found}
+        notes = (SHARED,) if any(look.tree.has_unguarded_shares for look, _ in looks) else ()
+        crowded = [look.tree.root for look, found in looks if look.tree.is_cut or len(found) > MOST_PLACES]
+        return Guarded(
+            places=tuple(places[path] for path in sorted(places, key=lambda path: (path.count(os.sep), path))),
+            notes=notes,
+            too_much=crowded[0] if crowded else "",
+            around=tuple(each for each in self._protected_paths() if any(is_inside(root, each) for root in inside)),
+            looks=tuple(look for look, _ in looks),
+            recovered=recovered,
+            keepsakes=()
+            if has_mounts
+            else tuple(e for look, found in looks for e in keepsakes_of(found, look.tree.root)),
+        )
+
+    def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
+        """What the run made under guarded names, moved away."""
+        moved = [*guarded.recovered, *put_back(guarded.keepsakes, self._state_folder)]
+        put = {each.path for each in guarded.keepsakes}
+        with self._lock:
+            for look in guarded.looks:
+                with suppress(OSError):
+                    new = [each for each in self._seen(look.tree) if each.identity not in look.known]
+                    paths = [path for each in new if each.path not in put for path in _to_move(each, look.folders)]
+                    moved += set_aside(look.tree.root, paths, self._state_folder)
+                self._journal.end(look.entry)
+        return tuple(moved)
+
+    def close(self) -> None:
+        with self._lock:
+            for tree in self._trees.values():
+                tree.close()
+            self._trees.clear()
+
+    def _look(self, root: str, timeout: float) -> tuple[_Look, tuple[Place, ...]]:
+        tree = self._tree(root)
+        places = self._seen(tree)
+        known = [place.identity for place in places]
+        return _Look(tree, frozenset(known), tree.folders(), self._journal.begin(root, known, timeout)), places
+
+    def _seen(self, tree: Tree) -> tuple[Place, ...]:
+        """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
+        own = [place for path in self._kept_in(tree.root) for place in find_places(path, tree.root)[0]]
+        return (*(place._replace(is_named=False) for place in own), *tree.look())
+
+    def _tree(self, root: str) -> Tree:
+        kept = self._kept_in(root)
+        is_searched = any(is_inside(root, each) or root == each for each in own_folders())
+        importable = importable_names() if is_searched else frozenset()
+        known = self._trees.get(root)
+        if known is not None and known.left_out == frozenset(kept) and bool(known.importable) == bool(importable):
+            return known
+        if known is not None:
+            known.close()
+        while len(self._trees) >= KEPT_TREES:
+            self._trees.pop(next(iter(self._trees))).close()
+        self._trees[root] = Tree(root, left_out=kept, importable=importable)
+        return self._trees[root]
+
+    def everywhere(self) -> tuple[str, ...]:
+        """What is protected wherever it lies, as real paths."""
+        return tuple(dict.fromkeys((*own_folders(), *self._protected_paths())))
+
+    def _protected_paths(self) -> list[str]:
+        """As they are named, and where they lead."""
+        return [each for path in self._protected for each in (os.path.normpath(path), real_path(path))]
+
+    def _kept_in(self, root: str) -> tuple[str, ...]:
+        named = (*own_folders(), *self._protected_paths(), real_path(self._state_folder))
+        return tuple(dict.fromkeys(each for each in named if each != root and is_inside(each, root)))
+
+    def _recover(self) -> tuple[SetAside, ...]:
+        """For runs whose programs were killed. What came after their scripts can have lived is somebody else's."""
+        moved: list[SetAside] = []
+        for entry in self._journal.take_abandoned():
+            with suppress(OSError):
+                tree = self._tree(entry.root)
+                new = [each for each in self._seen(tree) if each.identity not in entry.known]
+                old = [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
+                moved += set_aside(entry.root, old, self._state_folder)
+        return tuple(moved)
+
+
+def _to_move(place: Place, folders: frozenset[str]) -> list[str]:
+    """The place; of a folder that was there before, only what makes it guarded."""
+    if not place.is_named:
+        return []
+    if place.path not in folders:
+        return [place.path]
+    try:
+        return [os.path.join(place.path, name) for name in os.listdir(place.path) if name.lower() in MARKS]
+    except OSError:
+        return []
+
+
+def _changed_at(path: str) -> float:
+    return os.lstat(path).st_ctime

@@ -1,0 +1,69 @@
+"""Guarded files that walls without mounts cannot keep -> their bytes before a run, put back if they changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from skillkit.core.files import Folder
+from skillkit.core.run.guard.aside import SetAside, open_below, set_aside
+from skillkit.core.run.guard.places import Place
+
+__all__ = ["Keepsake", "keepsakes_of", "put_back"]
+
+FILE_BYTES = 1 << 20
+TOTAL_BYTES = 1 << 24
+
+
+class Keepsake(NamedTuple):
+    """A file as it was."""
+
+    root: str
+    path: str
+    content: bytes
+    mode: int
+
+
+def keepsakes_of(places: Iterable[Place], root: str) -> list[Keepsake]:
+    """Of plain files below the top of `root`; what is too large is left out, and kept by rule."""
+    found: list[Keepsake] = []
+    left = TOTAL_BYTES
+    for place in places:
+        if not stat.S_ISREG(place.mode) or os.path.dirname(place.path) == root:
+            continue
+        content = _content(root, place.path)
+        if content is not None and len(content) <= left:
+            left -= len(content)
+            found.append(Keepsake(root, place.path, content, stat.S_IMODE(place.mode)))
+    return found
+
+
+def put_back(keepsakes: Sequence[Keepsake], state_folder: Path) -> list[SetAside]:
+    """What took the place of those that changed, moved away; they are as they were again."""
+    moved: list[SetAside] = []
+    for each in keepsakes:
+        if _content(each.root, each.path) == each.content:
+            continue
+        moved += set_aside(each.root, [each.path], state_folder)
+        with suppress(OSError), open_below(each.root, os.path.dirname(each.path), make=True) as folder:
+            folder.write_new(os.path.basename(each.path), each.content, each.mode)
+    return moved
+
+
+def _content(root: str, path: str) -> bytes | None:
+    """None for what is no plain file any more, unreadable or too large."""
+    try:
+        with open_below(root, os.path.dirname(path)) as folder:
+            return _read(folder, os.path.basename(path))
+    except OSError:
+        return None
+
+
+def _read(folder: Folder, name: str) -> bytes | None:
+    with open(folder.open_file(name), "rb") as file:
+        content = file.read(FILE_BYTES + 1)
+    return content if len(content) <= FILE_BYTES else None

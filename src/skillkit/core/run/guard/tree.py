@@ -1,0 +1,267 @@
+"""A folder that scripts may write -> what is guarded in it, kept up to date from look to look.
+
+Theory of operation. A `Tree` remembers for every folder what it held and by which stamp (device, inode, time of
+change) that was known. A look compares stamps and lists again only what changed; no script can set a time of change,
+and a folder changed a moment before it was listed is listed once more. Above a few hundred folders even that many
+stamps cost too much, so the kernel is asked to tell what changes (`watch`), and a look reads what it told.
+Nothing here follows a link: where a guarded name is one, every link on its way is guarded, and what it leads to.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from skillkit.core.guarded_names import (
+    ENVIRONMENT_MARK,
+    SKILL_MARK,
+    SKILLS_FOLDER,
+    guarded_inside,
+    is_guarded_name,
+    of_repository,
+)
+from skillkit.core.run.guard.places import Place, Stamp, find_places, place_at, stamp_at
+from skillkit.core.run.guard.watch import Watch
+
+__all__ = ["MARKS", "Tree"]
+
+MOST_FOLDERS = 200_000
+WATCHED_FROM = 300  # folders; below, their stamps are read sooner than the kernel is asked
+SETTLED_NANOSECONDS = 2_000_000_000
+MOST_SHARED_FILES = 200  # that are guarded one by one
+MOST_STATED_FILES = 20_000
+PACKAGE_MARK = "__init__.py"
+MODULE_ENDINGS = ("py", "pyc", "pyd", "so")
+MARKS = frozenset((ENVIRONMENT_MARK, PACKAGE_MARK, SKILL_MARK))
+
+
+class Folder(NamedTuple):
+    """One folder as it was listed; without a stamp it has to be listed again in any case."""
+
+    stamp: Stamp | None
+    children: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    stamps: dict[str, Stamp | None] = {}  # noqa: RUF012 - of a value that nobody changes
+    """Of what was looked through inside its guarded places."""
+    shared: tuple[tuple[Place, int], ...] = ()
+    """Files with several names, each with the number of them."""
+    stated: int = 0
+    """How many files were looked at for that."""
+    is_whole: bool = False
+    """Whether it is guarded itself, for what it holds."""
+
+
+class Tree:
+    """What is guarded below one folder. Not for several threads at once."""
+
+    def __init__(self, root: str, *, left_out: tuple[str, ...] = (), importable: frozenset[str] = frozenset()) -> None:
+        """`left_out` is guarded in another way; `importable` are names at the top that this program would load."""
+        self.root = root
+        self.left_out = frozenset(left_out)
+        self.importable = importable
+        self._folders: dict[str, Folder] = {}
+        self._watch: Watch | None = None
+        self._pid = os.getpid()
+        self._stated = 0
+        self._looked_into: set[str] = set()
+        self._seen: tuple[Place, ...] = ()
+        self.is_cut = False
+        """Whether there were more folders than are looked at."""
+        self.has_unguarded_shares = False
+        """Whether files may have further names outside without being guarded."""
+
+    def look(self) -> tuple[Place, ...]:
+        """What is guarded now, outer places first; what lies in a guarded folder is guarded with it."""
+        if self._pid != os.getpid():  # a copy made by fork would take the other's news
+            self.close()
+            self._pid = os.getpid()
+        changed = self._changed()
+        if changed is None:
+            self.close()
+            self.is_cut = False
+            self._list_below(self.root)
+            changed = self._watch.changed() if self._watch is not None else set()
+            self._seen = self._places()
+        for path in sorted(changed or ()):
+            if path in self._folders:
+                self._list_again(path)
+        if changed:
+            self._seen = self._places()
+        return self._seen
+
+    def folders(self) -> frozenset[str]:
+        """The ordinary folders at the last look."""
+        return frozenset(path for path, each in self._folders.items() if not each.is_whole)
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
+        self._folders.clear()
+        self._looked_into.clear()
+        self._stated = 0
+
+    def _changed(self) -> set[str] | None:
+        """Folders to list again; None for all."""
+        if not self._folders:
+            return None
+        if self._watch is not None:
+            changed = self._watch.changed()
+        else:
+            known = self._folders.items()
+            changed = {path for path, each in known if each.stamp is None or stamp_at(path) != each.stamp}
+        if changed is not None:
+            for path in self._looked_into:
+                if any(stamp_at(each) != stamp for each, stamp in self._folders[path].stamps.items()):
+                    changed.add(path)
+        return changed
+
+    def _list_below(self, top: str) -> None:
+        pending = [top]
+        while pending:
+            path = pending.pop()
+            if len(self._folders) >= MOST_FOLDERS:
+                self.is_cut = True
+                return
+            if self._watch is not None and not self._watch.add(path):
+                self._watch.close()
+                self._watch = None
+            pending += self._list(path).children
+            if len(self._folders) == WATCHED_FROM and self._watch is None:
+                self._begin_to_watch()
+
+    def _list(self, path: str) -> Folder:
+        known = self._folders.get(path)
+        folder = self._folders[path] = self._listed(path)
+        self._stated += folder.stated - (known.stated if known else 0)
+        if folder.stamps:
+            self._looked_into.add(path)
+        else:
+            self._looked_into.discard(path)
+        return folder
+
+    def _list_again(self, path: str) -> None:
+        before = set(self._folders[path].children)
+        after = set(self._list(path).children)
+        for gone in before - after:
+            self._forget(gone)
+        for child in after - before:
+            self._list_below(child)
+        for child in after & before:  # another folder may have come to its place
+            if self._watch is not None and not self._watch.is_same(child):
+                self._forget(child)
+                self._list_below(child)
+
+    def _forget(self, top: str) -> None:
+        pending = [top]
+        while pending:
+            path = pending.pop()
+            folder = self._folders.pop(path, None)
+            if folder is not None:
+                self._stated -= folder.stated
+                self._looked_into.discard(path)
+                pending += folder.children
+            if self._watch is not None:
+                self._watch.forget(path)
+
+    def _begin_to_watch(self) -> None:
+        """What was listed before the kernel was asked is listed once more at the next look."""
+        self._watch = Watch.opened()
+        if self._watch is not None:
+            for path in self._folders:
+                self._watch.add(path, is_news=True)
+
+    def _listed(self, path: str) -> Folder:
+        """A folder that cannot be listed is guarded itself: a script of the same user could open it."""
+        began = time.time_ns()
+        stamp = stamp_at(path)
+        try:
+            with os.scandir(path) as listing:
+                entries = list(listing)
+        except OSError:
+            return Folder(None, places=place_at(path) if path != self.root else ())
+        if stamp is not None and began - stamp[2] <= SETTLED_NANOSECONDS:
+            stamp = None
+        if path != self.root and self._is_guarded_whole(path, entries):
+            places, stamps = find_places(path, self.root)
+            return Folder(stamp, (), tuple(places), stamps, is_whole=True)
+        return self._taken_apart(path, stamp, entries)
+
+    def _taken_apart(self, path: str, stamp: Stamp | None, entries: list[os.DirEntry[str]]) -> Folder:
+        places: list[Place] = []
+        stamps: dict[str, Stamp | None] = {}
+        guarded = {os.path.join(path, name) for name in self._guarded_in(path, entries)}
+        for each in sorted(guarded):
+            found, looked_at = find_places(each, self.root)
+            places += found
+            stamps |= looked_at
+        others = [entry for entry in entries if entry.path not in guarded and entry.path not in self.left_out]
+        children = tuple(entry.path for entry in others if entry.is_dir(follow_symlinks=False))
+        files = [entry for entry in others if entry.is_file(follow_symlinks=False)]
+        files = files[: max(0, MOST_STATED_FILES - self._stated)]
+        return Folder(stamp, children, tuple(places), stamps, tuple(_shared(files)), len(files))
+
+    def _is_guarded_whole(self, path: str, entries: list[os.DirEntry[str]]) -> bool:
+        """A virtual environment, a skill below a folder of skills, a package that this program would load."""
+        marks = MARKS.intersection(entry.name.lower() for entry in entries)
+        if not marks or ENVIRONMENT_MARK in marks:
+            return bool(marks)
+        folder, name = os.path.split(path)
+        if folder == self.root and name in self.importable and PACKAGE_MARK in marks:
+            return True
+        return SKILL_MARK in marks and SKILLS_FOLDER in path[len(self.root) :].lower().split(os.sep)
+
+    def _guarded_in(self, path: str, entries: list[os.DirEntry[str]]) -> set[str]:
+        inside = guarded_inside(os.path.basename(path))
+        names = {entry.name for entry in entries}
+        guarded = {name for name in names if is_guarded_name(name) or (inside and name.lower() in inside)}
+        guarded.update(of_repository(names))
+        if path == self.root and self.importable:
+            guarded.update(name for name in names if self._is_importable(name))
+        return guarded
+
+    def _is_importable(self, name: str) -> bool:
+        stem, _, ending = name.partition(".")
+        return stem in self.importable and ending.endswith(MODULE_ENDINGS)
+
+    def _places(self) -> tuple[Place, ...]:
+        shared = self._shared_outside()
+        is_too_much = len(shared) > MOST_SHARED_FILES
+        self.has_unguarded_shares = is_too_much or self._stated >= MOST_STATED_FILES
+        found = {place.path: place for place in (() if is_too_much else shared)}
+        for folder in self._folders.values():
+            for place in folder.places:
+                if place.is_named or place.path not in found:
+                    found[place.path] = place
+        outer_first = sorted(found, key=lambda path: (path.count(os.sep), path))
+        return tuple(found[path] for path in outer_first if not _is_below_another(path, found))
+
+    def _shared_outside(self) -> list[Place]:
+        """Files of which not every name is in this tree: a change here would be one elsewhere."""
+        names: dict[tuple[int, int], list[tuple[Place, int]]] = {}
+        for folder in self._folders.values():
+            for place, count in folder.shared:
+                names.setdefault((place.device, place.inode), []).append((place, count))
+        return [place for found in names.values() if len(found) < found[0][1] for place, _ in found]
+
+
+def _shared(files: list[os.DirEntry[str]]) -> Iterator[tuple[Place, int]]:
+    for entry in files:
+        try:
+            seen = os.lstat(entry.path)
+        except OSError:  # gone meanwhile
+            continue
+        if seen.st_nlink > 1:
+            yield Place(entry.path, seen.st_dev, seen.st_ino, seen.st_mode, is_named=False), seen.st_nlink
+
+
+def _is_below_another(path: str, places: dict[str, Place]) -> bool:
+    above = os.path.dirname(path)
+    while above != os.path.dirname(above):
+        found = places.get(above)
+        if found is not None and found.is_folder:
+            return True
+        above = os.path.dirname(above)
+    return False
