@@ -24,7 +24,8 @@ GROUPS: dict[str, frozenset[str]] = {
     "git and its hooks": frozenset(
         """
         .git .gitmodules .gitconfig .githooks .husky .pre-commit-config.yaml .pre-commit-config.yml
-        .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml .overcommit.yml .jj .hg .svn
+        .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml
+        .overcommit.yml .jj .hg .svn
         """.split()
     ),
     "the instructions, settings and servers of agents": frozenset(
@@ -32,8 +33,9 @@ GROUPS: dict[str, frozenset[str]] = {
         .claude .claude.json .claude-plugin .agents .agent .codex .codex-plugin .gemini .cursor .cursor-plugin .windsurf
         .cline .clinerules .roo .roorules .roomodes .kilocode .kilocodemodes .continue .continuerc.json
         .goose .goosehints .opencode .qwen .kiro .amazonq .junie .augment .augment-guidelines .augmentrules .trae
-        .factory .crush .openhands .copilot .aider.conf.yml .aider .rules .mcp.json mcp.json opencode.json opencode.jsonc
-        crush.json .crush.json claude.md claude.local.md agents.md agents.override.md agent.md gemini.md qwen.md warp.md crush.md jules.md
+        .factory .crush .openhands .copilot .aider.conf.yml .aider .rules .mcp.json mcp.json opencode.json
+        opencode.jsonc crush.json .crush.json claude.md claude.local.md agents.md agents.override.md agent.md gemini.md
+        qwen.md warp.md crush.md jules.md
         .cursorrules .windsurfrules .cursorignore .codexrules copilot-instructions.md
         """.split()
     ),

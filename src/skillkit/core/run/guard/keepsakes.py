@@ -29,11 +29,12 @@ class Keepsake(NamedTuple):
 
 
 def keepsakes_of(places: Iterable[Place], root: str) -> list[Keepsake]:
-    """Of plain files below the top of `root`; what is too large is left out, and kept by rule."""
+    """Of plain files below the top of `root`; what is too large is left out and kept by rule, and so is `.git`."""
     found: list[Keepsake] = []
     left = TOTAL_BYTES
     for place in places:
-        if not stat.S_ISREG(place.mode) or os.path.dirname(place.path) == root:
+        folder, name = os.path.split(place.path)
+        if not stat.S_ISREG(place.mode) or folder == root or name.lower() == ".git":
             continue
         content = _content(root, place.path)
         if content is not None and len(content) <= left:
