@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from pathlib import Path
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, descriptor
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.machine import this_machine
+from skillkit.core.run.spawn import FIRST_FREE_FD
 from skillkit.core.runs import Isolation
 
 __all__ = [
@@ -43,10 +45,11 @@ def started(
     """The process, in a session of its own; each content is a descriptor of the same number on both sides."""
     files = []
     for content in confined.contents:
-        fd = os.memfd_create("content")
-        os.write(fd, content)
-        os.lseek(fd, 0, os.SEEK_SET)
-        files.append(fd)
+        low = os.memfd_create("content")
+        os.write(low, content)
+        os.lseek(low, 0, os.SEEK_SET)
+        files.append(fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD))
+        os.close(low)
     places = {descriptor(number): str(fd) for number, fd in enumerate(files)}
     try:
         return subprocess.Popen(

@@ -45,15 +45,11 @@ CHANGES = {
     "what a shell runs on entering": "echo evil > .envrc",
     "skillkit's own settings": "echo 'approval = \"never\"' > skillkit.toml",
 }
-OBEYED = ("parts/library/.git", "trees/other/.git", ".git/config", ".git/hooks", "tools/hooks", "tools/check.sh")
-OBEYED += (
-    "AGENTS.md",
-    "CLAUDE.md",
-    "packages/web/CLAUDE.md",
-    "packages/web/.vscode",
-    ".github/copilot-instructions.md",
+OBEYED = (
+    *("parts/library/.git", "trees/other/.git", ".git/config", ".git/hooks", "tools/hooks", "tools/check.sh"),
+    *("AGENTS.md", "CLAUDE.md", "packages/web/CLAUDE.md", "packages/web/.vscode", ".github/copilot-instructions.md"),
+    *("middle", "real", ".claude", ".envrc", "skillkit.toml"),
 )
-OBEYED += ("middle", "real", ".claude", ".envrc", "skillkit.toml")
 
 
 def obeyed(workspace: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -16,8 +16,8 @@ from skillkit.core.policy import Limits, ScriptPolicy
 from skillkit.core.run.grants import judged_grants
 from skillkit.core.run.guard import MOST_PLACES, NOTHING_GUARDED, Guarded
 from skillkit.core.run.process import run_confined
-from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, descriptor, is_own_refusal
-from skillkit.core.run.sandbox.bubblewrap import MOUNTER, BubblewrapSandbox
+from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, is_own_refusal
+from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
 from skillkit.core.run.sandbox.explain import explanation
 from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
@@ -109,12 +109,19 @@ def is_mounting(sandbox: Sandbox) -> bool:
 
 @cache
 def mounter_works() -> bool:
-    """Whether this machine lets a program of ours make mounts; tried once, when a run first needs it."""
-    words = (sys.executable, "-I", "-S", "-X", "utf8", MOUNTER, descriptor(0), "--", TRUE)
-    try:
-        return probed(Confined(words, "/", {"PATH": os.defpath}, (b"",), Isolation()))[0] == 0
-    except OSError:
-        return False
+    """Whether a program of ours may guard a link inside bubblewrap's walls; tried once, when a run first needs it."""
+    sandbox = this_machines.strongest(probed)
+    with tempfile.TemporaryDirectory(prefix="skillkit-probe-") as made:
+        folder = os.path.realpath(made)
+        skill, work, link = (os.path.join(folder, name) for name in ("skill", "work", "link"))
+        os.mkdir(skill)
+        os.mkdir(work)
+        os.symlink("skill", link)
+        walls = Walls(skill, None, work, interpreter=(), workspace=folder, protected=(link,), links=(link,))
+        try:
+            return sandbox is not None and probed(sandbox.confine((TRUE,), skill, {}, walls))[0] == 0
+        except OSError:
+            return False
 
 
 def able_to_guard(sandbox: Sandbox, walls: Walls, policy: ScriptPolicy) -> Sandbox:

@@ -203,9 +203,9 @@ def test_few_guarded_places_are_mounted_by_bwrap() -> None:
 def test_a_link_is_guarded_by_the_mounter_alone() -> None:
     walls = replace(GUARDED, links=("/w/CLAUDE.md",))
     got = confined(walls, MOUNTER)
-    assert got.argv[:5] == ("/usr/bin/python3", "/mounter.py", "{descriptor 3}", "--", "/usr/bin/bwrap")
+    assert got.argv[:7] == ("/usr/bin/python3", "/mounter.py", "{descriptor 3}", "8", "9", "--", "/usr/bin/bwrap")
     assert "/w/.git" not in got.argv
-    assert got.contents[3] == b"1 2 1 /w/.git\x00-1 -1 1 /w/CLAUDE.md\x00"
+    assert got.contents[3] == b"1 2 r /w/.git\x00-1 -1 r /w/CLAUDE.md\x00"
     assert got.isolation.degraded == ()
 
 
@@ -220,7 +220,34 @@ def test_many_guarded_places_are_left_to_the_mounter() -> None:
     walls = replace(WALLS, workspace="/w", protected=tuple(f"/w/{n}/.git" for n in range(100)))
     got = confined(walls, MOUNTER)
     assert got.contents[3].count(b"\0") == 200
-    assert got.contents[3].startswith(b"-1 -1 0 /w/0\x00-1 -1 1 /w/0/.git\x00")
+    assert got.contents[3].startswith(b"-1 -1 w /w/0\x00-1 -1 r /w/0/.git\x00")
+
+
+def test_the_script_waits_until_the_mounter_is_done_and_stops_without_its_word() -> None:
+    words = confined(replace(GUARDED, links=("/w/CLAUDE.md",)), MOUNTER).argv
+    at = words.index("/bin/sh")
+    assert words[at + 3 : at + 5] == ("skillkit-walls", "/usr/bin/prlimit")
+    assert '[ "$go" = go ]' in words[at + 2]
+    assert "|| exit 125" in words[at + 2]
+
+
+def test_what_is_mounted_by_name_is_compared_by_the_mounter_too() -> None:
+    walls = replace(GUARDED, links=("/w/CLAUDE.md",), identities={"/w": (7, 8)})
+    assert confined(walls, MOUNTER).contents[3].startswith(b"7 8 c /w\x00-1 -1 r /w/.git\x00")
+
+
+def test_the_mounter_leaves_out_what_the_skill_covers_and_keeps_the_work_folder_writable() -> None:
+    protected = ("/w/.claude", "/w/skills/demo/.git", "/w/CLAUDE.md")
+    walls = replace(
+        WALLS,
+        workspace="/w",
+        skill="/w/skills/demo",
+        work="/w/.claude/work",
+        protected=protected,
+        links=("/w/CLAUDE.md",),
+    )
+    lines = confined(walls, MOUNTER).contents[3].split(b"\0")[:-1]
+    assert lines == [b"-1 -1 r /w/.claude", b"-1 -1 r /w/CLAUDE.md", b"-1 -1 w /w/skills", b"-1 -1 w /w/.claude/work"]
 
 
 def test_what_is_mounted_by_name_is_looked_at_before_the_script_starts() -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import Confined, Walls, descriptor
 from skillkit.core.run.sandbox.machine import Machine, has_socket_in
@@ -16,6 +17,7 @@ from skillkit.core.runs import READ_FROM_CODE, Isolation
 __all__ = ["MOUNTER", "BubblewrapSandbox"]
 
 MOUNTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounter.py")
+READY, GO = 8, 9  # its descriptors; single digits, a plain shell takes no others
 FEW_GUARDS = 12  # as many mounts bwrap makes sooner than the mounter starts
 
 HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
@@ -39,13 +41,33 @@ def as_option(mount: Mount) -> list[str]:
     return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
 
 
-def as_place(mount: Mount, identities: Mapping[str, tuple[int, int]]) -> bytes:
-    """A mount on itself, as the mounter reads it; -1 where being no link is all that counts."""
-    device, inode = identities.get(mount.target, (-1, -1))
-    return b"%d %d %d %s\0" % (device, inode, not mount.writable, os.fsencode(mount.target))
+def _as_place(path: str, kind: str, identities: Mapping[str, tuple[int, int]]) -> bytes:
+    """One line for the mounter; -1 where being no link is all that counts."""
+    device, inode = identities.get(path, (-1, -1))
+    return b"%d %d %s %s\0" % (device, inode, kind.encode(), os.fsencode(path))
 
 
-def identity_check(program: str, identities: Mapping[str, tuple[int, int]]) -> list[str]:
+def _for_mounter(folders: Mounts, walls: Walls) -> bytes:
+    """What it guards, and what it only compares: the walls take those by name."""
+    covers = [each.target for each in folders.covers if each.target == walls.work or not each.writable]
+    guards = [each for each in folders.guards if not any(is_inside(each.target, cover) for cover in covers)]
+    lines = [_as_place(each.target, "w" if each.writable else "r", walls.identities) for each in guards]
+    if any(is_inside(walls.work, each.target) and not each.writable for each in guards):
+        lines.append(_as_place(walls.work, "w", {}))
+    by_name = sorted({each.target for each in folders.grants} & walls.identities.keys())
+    return b"".join((*(_as_place(path, "c", walls.identities) for path in by_name), *lines))
+
+
+def _wait_for_mounter() -> list[str]:
+    """Words that tell the mounter that the walls stand, wait until it has guarded all, and go on to what follows."""
+    text = (
+        f"echo >&{READY}; exec {READY}>&-; "
+        f'{{ read -r go <&{GO} && [ "$go" = go ] && ! read -r go <&{GO}; }} || exit 125; exec {GO}<&-; exec "$@"'
+    )
+    return ["/bin/sh", "-c", text, "skillkit-walls"]
+
+
+def _compare(program: str, identities: Mapping[str, tuple[int, int]]) -> list[str]:
     """Words that look, inside the walls, whether each path is what was judged, and go on to the words that follow.
 
     Walls are put up by name, and a script that runs meanwhile may have put something else there. Once they stand
@@ -92,20 +114,20 @@ class BubblewrapSandbox:
         lifetime = WITH_THREAD if self.dies_with_thread else ()
         prefix: tuple[str, ...] = ()
         guards = tuple(mount for mount in folders.guards if mount.target not in walls.links)
+        by_name = {mount.target for mount in (*folders.grants, *guards)} & walls.identities.keys()
+        before = _compare(self.stat, {path: walls.identities[path] for path in sorted(by_name)})
         if self.needs_mounter(walls) and self.mounter:
-            prefix = (*self.mounter, descriptor(len(contents)), "--")
-            contents = (*contents, b"".join(as_place(mount, walls.identities) for mount in folders.guards))
-            guards = ()
+            prefix = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
+            contents = (*contents, _for_mounter(folders, walls))
+            guards, before = (), _wait_for_mounter()
         options = [*NAMESPACES, *lifetime, *self._identity(walls), *self._root(walls)]
         for mount in (*folders.grants, *guards, *folders.covers):
             options += as_option(mount)
         # Without these two a script could fill the host's memory through file systems nobody limits.
         options += ["--remount-ro", "/dev", "--remount-ro", "/"]
         options += ["--chdir", cwd, "--seccomp", descriptor(0), "--"]
-        by_name = {mount.target for mount in (*folders.grants, *guards)} & walls.identities.keys()
-        check = identity_check(self.stat, {path: walls.identities[path] for path in sorted(by_name)})
         return Confined(
-            argv=(*prefix, self.program, *options, *check, *self._limits(walls), *argv),
+            argv=(*prefix, self.program, *options, *before, *self._limits(walls), *argv),
             cwd="/",
             environment={**environment, **private},
             contents=contents,
