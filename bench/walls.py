@@ -29,6 +29,7 @@ def rows(work: Path) -> list[Row]:
             only_kind = Choice({attempt.tier: partial(same, attempt.sandbox)})
             setattr(walls, "this_machines", only_kind)  # noqa: B010 - as if the machine had no other
             found += [row for script in SCRIPTS for row in added(work, attempt.tier, script)]
+            found.append(in_large_workspace(work, attempt.tier))
     return found
 
 
@@ -50,11 +51,33 @@ def added(work: Path, tier: str, script: str) -> list[Row]:
     ]
 
 
+def in_large_workspace(work: Path, tier: str) -> Row:
+    """100,000 files in 10,000 folders, 200 of which hold something that must stay as it is."""
+    workspace = large_workspace(work / "workspace")
+    with manager_of(work, TRUSTED, workspace) as bare, manager_of(work, REQUIRED, workspace) as confined:
+        run = {"bare": bare, "walls": confined}
+        timings = measure(
+            {name: partial(each.execute_skill_script, "runs", "noop.sh") for name, each in run.items()}, 25
+        )
+    return row(f"added by {tier} in a large workspace, noop.sh, p50", timings.p50, 60, 60)
+
+
+def large_workspace(top: Path) -> Path:
+    for number in range(0 if top.is_dir() else 10_000):
+        folder = top / f"part{number // 100}" / f"folder{number % 100}"
+        folder.mkdir(parents=True)
+        for name in range(10):
+            (folder / f"file{name}.txt").touch()
+        if number % 50 == 0:
+            (folder / "AGENTS.md").touch()
+    return top
+
+
 def row(what: str, at: Callable[[str], float], must: float, goal: float) -> Row:
     detail = f"{at('walls'):.1f} ms against {at('bare'):.1f} ms"
     why = "bubblewrap's own start and its mounts; an interpreter outside the system's folders needs more of them"
     return Row(what, at("walls") - at("bare"), must, goal, "ms", detail, why=why)
 
 
-def manager_of(work: Path, policy: ScriptPolicy) -> SkillManager:
-    return SkillManager("", "", [], [work / "skills"], policy=policy, state_dir=work / "state")
+def manager_of(work: Path, policy: ScriptPolicy, workspace: Path | None = None) -> SkillManager:
+    return SkillManager("", "", [], [work / "skills"], policy=policy, state_dir=work / "state", workspace=workspace)

@@ -78,6 +78,7 @@ NEW = (
     *(".git", ".mcp.json", "CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursor", ".codex", ".gemini", ".idea", ".zed"),
     *(".pre-commit-config.yaml", ".cursorrules", ".windsurfrules", ".clinerules", ".husky", ".tool-versions"),
     *(".bashrc", ".vimrc", "x.code-workspace", "skills.lock", ".claude-plugin", ".GIT", "Claude.md", ".opencode"),
+    *(".irbrc", ".Rprofile", "sitecustomize.py", ".npmrc", ".yarnrc.yml", ".cargo", ".python-version"),
     *(".github/copilot-instructions.md", ".github/workflows", "skills/planted/SKILL.md", "made/pyvenv.cfg"),
 )
 

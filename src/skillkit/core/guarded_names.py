@@ -28,7 +28,7 @@ GROUPS: dict[str, frozenset[str]] = {
         .overcommit.yml .jj .hg .svn
         """.split()
     ),
-    "the instructions, settings and servers of agents": frozenset(
+    "instructions and settings of agents": frozenset(
         """
         .claude .claude.json .claude-plugin .agents .agent .codex .codex-plugin .gemini .cursor .cursor-plugin .windsurf
         .cline .clinerules .roo .roorules .roomodes .kilocode .kilocodemodes .continue .continuerc.json
@@ -39,18 +39,28 @@ GROUPS: dict[str, frozenset[str]] = {
         .cursorrules .windsurfrules .cursorignore .codexrules copilot-instructions.md
         """.split()
     ),
-    "the settings of editors": frozenset(
+    "settings of editors": frozenset(
         """
         .vscode .idea .fleet .zed .nova .vs .devcontainer .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc
-        _vimrc .dir-locals.el .dir-locals-2.el .emacs .emacs.d .nano .nanorc .kakrc .helix
+        _vimrc .gvimrc .vim .dir-locals.el .dir-locals-2.el .emacs .emacs.d .nano .nanorc .kakrc .helix .theia
         """.split()
     ),
-    "what shells read when they start or enter a folder": frozenset(
+    "start-up files of shells": frozenset(
         """
         .envrc .autoenv .autoenv.zsh .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile
-        .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc .tool-versions mise.toml
-        .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml .direnv
+        .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .direnv .autoenv.fish
+        .tool-versions mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml
+        .python-version .ruby-version .node-version .nvmrc .java-version .sdkmanrc
         """.split()
+    ),
+    "start-up files of interpreters": frozenset(
+        """
+        .pdbrc .irbrc .pryrc .byebugrc .rprofile .renviron .ghci .iex.exs .ocamlinit .gdbinit .lldbinit .octaverc
+        sitecustomize.py usercustomize.py
+        """.split()
+    ),
+    "settings of package managers": frozenset(
+        ".npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs .bundle .cargo .mvn .bazelrc bunfig.toml".split()
     ),
     "skills and skillkit's settings": frozenset("skillkit.toml skills.lock".split()),
     "packages that other folders share": frozenset((".pnpm",)),
