@@ -42,7 +42,9 @@ def project(folder: Path) -> Path:
     for place in (library, workspace):
         place.mkdir(parents=True)
         git(place, "init", "-q")
-        (place / "readme.txt").write_text("plain\n")
+        (place / "own-hooks").mkdir()
+        for name in ("readme.txt", "own-hooks/pre-commit"):
+            (place / name).write_text("plain\n")
         git(place, "add", ".")
         git(place, "commit", "-qm", "first")
     git(workspace, "submodule", "--quiet", "add", str(library), "parts/library")
@@ -65,6 +67,7 @@ def project(folder: Path) -> Path:
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(content)
     git(workspace, "config", "core.hooksPath", "tools/hooks")
+    git(workspace / "parts/library", "config", "core.hooksPath", "own-hooks")
     (workspace / "middle").symlink_to("real")
     (workspace / ".claude").symlink_to("middle")
     (workspace / "CLAUDE.md").symlink_to("AGENTS.md")

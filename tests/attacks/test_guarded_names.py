@@ -29,6 +29,7 @@ CHANGES = {
     "a hook of git": "echo ./evil > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout",
     "a hook where git was told to look": "echo ./evil > tools/hooks/pre-commit",
     "a hook that a link leads to": "echo ./evil > tools/check.sh",
+    "a hook of a submodule": "echo ./evil > parts/library/own-hooks/pre-commit",
     "instructions at the top": "echo evil >> AGENTS.md",
     "instructions further below": "echo evil > packages/web/CLAUDE.md",
     "instructions further below, replaced": "echo evil > new; mv -f new packages/web/CLAUDE.md",
@@ -47,6 +48,7 @@ CHANGES = {
 }
 OBEYED = (
     *("parts/library/.git", "trees/other/.git", ".git/config", ".git/hooks", "tools/hooks", "tools/check.sh"),
+    "parts/library/own-hooks",
     *("AGENTS.md", "CLAUDE.md", "packages/web/CLAUDE.md", "packages/web/.vscode", ".github/copilot-instructions.md"),
     *("middle", "real", ".claude", ".envrc", "skillkit.toml"),
 )
@@ -105,6 +107,37 @@ def test_what_a_script_makes_under_such_a_name_is_moved_away_and_told(
     assert str(kept[0]).startswith(result.hint.partition("moved to ")[2].partition(";")[0])
     finished = records_of(tmp_path)[-1]
     assert finished.fields["set_aside"]
+
+
+@pytest.mark.parametrize("depth", [20, 300])
+def test_no_folder_is_too_deep_to_be_looked_at(tmp_path: Path, tier: str, depth: int) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    name = "n" * 40
+    script = f"for i in $(seq {depth}); do mkdir {name} && cd {name} || exit; done; mkdir .git; echo evil > .git/config"
+    find = ["find", ".", "-name", ".git"]
+    run_in(workspace, script, walls=False)
+    assert subprocess.run(find, cwd=workspace, capture_output=True, check=True).stdout, "without walls it stays"
+    shutil.rmtree(workspace)
+    workspace.mkdir()
+    assert run_in(workspace, script).isolation.tier == tier
+    assert subprocess.run(find, cwd=workspace, capture_output=True, check=True).stdout == b""
+
+
+@pytest.mark.usefixtures("tier")
+def test_more_folders_than_are_looked_at_beforehand_are_all_looked_at_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from skillkit.core.run.guard import tree
+
+    monkeypatch.setattr(tree, "MOST_FOLDERS", 20)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    result = run_in(workspace, "mkdir -p $(seq 30); for i in $(seq 30); do mkdir $i/.cursor; done")
+    assert list(workspace.glob("*/.cursor")) == []
+    assert "30/.cursor" in result.hint or "and 25 more" in result.hint
+    with pytest.raises(SandboxUnavailableError, match="too many folders"):
+        run_in(workspace, "true")
 
 
 @pytest.mark.usefixtures("tier")

@@ -104,7 +104,8 @@ class Guard:
         with self._lock:
             for look in guarded.looks:
                 with suppress(OSError):
-                    new = [each for each in self._seen(look.tree) if each.identity not in look.known]
+                    seen = self._seen(look.tree, is_after_run=True)
+                    new = [each for each in seen if each.identity not in look.known]
                     paths = [path for each in new if each.path not in put for path in _to_move(each, look.folders)]
                     moved += set_aside(look.tree.root, paths, self._state_folder)
                 self._journal.end(look.entry)
@@ -122,10 +123,10 @@ class Guard:
         known = [place.identity for place in places]
         return _Look(tree, frozenset(known), tree.folders(), self._journal.begin(root, known, timeout)), places
 
-    def _seen(self, tree: Tree) -> tuple[Place, ...]:
+    def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
         own = [place for path in self._kept_in(tree.root) for place in find_places(path, tree.root)[0]]
-        return (*(place._replace(is_named=False) for place in own), *tree.look())
+        return (*(place._replace(is_named=False) for place in own), *tree.look(is_after_run=is_after_run))
 
     def _tree(self, root: str) -> Tree:
         kept = self._kept_in(root)
@@ -159,7 +160,7 @@ class Guard:
         for entry in self._journal.take_abandoned():
             with suppress(OSError):
                 tree = self._tree(entry.root)
-                new = [each for each in self._seen(tree) if each.identity not in entry.known]
+                new = [each for each in self._seen(tree, is_after_run=True) if each.identity not in entry.known]
                 old = [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
                 moved += set_aside(entry.root, old, self._state_folder)
         return tuple(moved)

@@ -19,9 +19,11 @@ REPOSITORY_DATA = frozenset(("objects", "lfs", "logs", "refs"))  # of .git, wher
 # What git starts or reads by a path that its configuration names.
 NAMED_BY_GIT = re.compile(
     r"^\s*(?:hooksPath|path|fsmonitor|sshCommand|askPass|editor|pager|textconv|clean|smudge|process|driver|command|cmd"
-    r"|helper|program|attributesFile|excludesFile|templateDir|worktree|gitProxy|alternateRefsCommand)\s*=\s*(.+?)\s*$",
+    r"|helper|program|attributesFile|excludesFile|templateDir|gitProxy|alternateRefsCommand)\s*=\s*(.+?)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
+WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+CONFIGURED = 100  # submodules and worktrees of one repository whose configuration is read
 
 Stamp = tuple[int, int, int]
 """Device, inode and time of change: the same as long as nothing came, went or changed its name there."""
@@ -136,18 +138,46 @@ def _links_in(folder: str, stamps: dict[str, Stamp | None]) -> Iterator[str]:
 
 def _named_by_git(folder: str, stamps: dict[str, Stamp | None]) -> Iterator[str]:
     """Hooks, filters and further settings that lie outside the repository's own folder."""
-    config = os.path.join(folder, "config")
-    if not os.path.isfile(os.path.join(folder, "HEAD")) or not os.path.isfile(config):
-        return
+    for config in _configurations(folder):
+        text = _text_of(config, stamps)
+        repository = os.path.dirname(config)
+        starts = [os.path.dirname(folder), repository]
+        starts += [os.path.join(repository, value.strip('"')) for value in WORKTREE.findall(text)]
+        for value in NAMED_BY_GIT.findall(text):
+            for word in {value.strip('"'), value.strip('"!').split(" ")[0]}:
+                for start in starts:
+                    path = os.path.join(start, os.path.expanduser(word))
+                    if "\0" not in path and os.path.lexists(path):
+                        yield os.path.normpath(path)
+
+
+def _configurations(repository: str) -> Iterator[str]:
+    """Of a repository, its worktrees and its submodules, however they are nested."""
+    pending, left = [repository], CONFIGURED
+    while pending and left:
+        folder = pending.pop()
+        names = set(_listed(folder))
+        if "HEAD" not in names:
+            if folder != repository:  # a submodule's name may have several parts
+                pending += [os.path.join(folder, name) for name in names]
+            continue
+        left -= 1
+        yield from (os.path.join(folder, name) for name in ("config", "config.worktree") if name in names)
+        for inner in {"modules", "worktrees"} & names:
+            pending += [os.path.join(folder, inner, name) for name in _listed(os.path.join(folder, inner))]
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _text_of(config: str, stamps: dict[str, Stamp | None]) -> str:
     stamps[config] = stamp_at(config)
     try:
         with open(config, encoding="utf-8", errors="surrogateescape") as file:
-            text = file.read(CONFIG_BYTES)
+            return file.read(CONFIG_BYTES)
     except OSError:
-        return
-    for value in NAMED_BY_GIT.findall(text):
-        for word in {value.strip('"'), value.strip('"!').split(" ")[0]}:
-            for start in (os.path.dirname(folder), folder):
-                path = os.path.join(start, os.path.expanduser(word))
-                if "\0" not in path and os.path.lexists(path):
-                    yield os.path.normpath(path)
+        return ""

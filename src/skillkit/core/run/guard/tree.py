@@ -10,6 +10,7 @@ Nothing here follows a link: where a guarded name is one, every link on its way 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from skillkit.core.run.guard.watch import Watch
 __all__ = ["MARKS", "Tree"]
 
 MOST_FOLDERS = 200_000
+LONGEST_PATH = 3_500  # a folder that is called more is guarded itself: beyond 4,095 nobody can open what is in it
 WATCHED_FROM = 300  # folders; below, their stamps are read sooner than the kernel is asked
 SETTLED_NANOSECONDS = 2_000_000_000
 MOST_SHARED_FILES = 200  # that are guarded one by one
@@ -65,15 +67,20 @@ class Tree:
         self._watch: Watch | None = None
         self._pid = os.getpid()
         self._stated = 0
+        self._most = MOST_FOLDERS
         self._looked_into: set[str] = set()
         self._seen: tuple[Place, ...] = ()
         self.is_cut = False
-        """Whether there were more folders than are looked at."""
+        """Whether there were more folders than are looked at when a run begins."""
         self.has_unguarded_shares = False
         """Whether files may have further names outside without being guarded."""
 
-    def look(self) -> tuple[Place, ...]:
-        """What is guarded now, outer places first; what lies in a guarded folder is guarded with it."""
+    def look(self, *, is_after_run: bool = False) -> tuple[Place, ...]:
+        """What is guarded now, outer places first; what lies in a guarded folder is guarded with it.
+
+        After a run every folder is looked at, however many: who can make them in that time can be followed.
+        """
+        self._most = sys.maxsize if is_after_run and not self.is_cut else MOST_FOLDERS
         if self._pid != os.getpid():  # a copy made by fork would take the other's news
             self.close()
             self._pid = os.getpid()
@@ -122,7 +129,7 @@ class Tree:
         pending = [top]
         while pending:
             path = pending.pop()
-            if len(self._folders) >= MOST_FOLDERS:
+            if len(self._folders) >= self._most:
                 self.is_cut = True
                 return
             if self._watch is not None and not self._watch.add(path):
@@ -205,6 +212,8 @@ class Tree:
 
     def _is_guarded_whole(self, path: str, entries: list[os.DirEntry[str]]) -> bool:
         """A virtual environment, a skill below a folder of skills, a package that this program would load."""
+        if len(path) > LONGEST_PATH:
+            return True
         marks = MARKS.intersection(entry.name.lower() for entry in entries)
         if not marks or ENVIRONMENT_MARK in marks:
             return bool(marks)
