@@ -82,8 +82,22 @@ __all__ = [
 ]
 
 
+MESSAGE_CHARACTERS = 4_000
+REMEDY_CHARACTERS = 1_000  # of these, at the end: there a message says what to do
+
+
 class SkillKitError(Exception):
     """Base of every error skillkit raises on purpose; never raised itself."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_sayable(message))
+
+
+def _sayable(message: str) -> str:
+    """A message may name what a caller sent: however long that was, and even if it was no text that can be written."""
+    if len(message) > MESSAGE_CHARACTERS:
+        message = f"{message[: MESSAGE_CHARACTERS - REMEDY_CHARACTERS]} … {message[-REMEDY_CHARACTERS:]}"
+    return message if message.isascii() else message.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 SkillsUseError = SkillKitError

@@ -50,7 +50,9 @@ def instructions_for(
     names = argument_names(skill.metadata.extra.get("arguments"))
     body = substituted(skill.content, arguments, folders_of(skill, session_id, workspace), names)
     text = f"Base directory for this skill: {skill.base_directory}\n\n{body.strip()}\n"
-    return f"{text}\n{(table or scripts_table)(skill.name, skill.scripts)}" if skill.scripts else text
+    whole = f"{text}\n{(table or scripts_table)(skill.name, skill.scripts)}" if skill.scripts else text
+    # Names of files and arguments may hold what is no UTF-8; who reads this gets UTF-8.
+    return whole.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def folders_of(skill: Skill, session_id: str | None, workspace: Path | None) -> dict[str, str]:

@@ -107,10 +107,9 @@ def skill_file_bytes(path: Path) -> bytes:
             raise ContentLoadError(f"{path} is not a regular file. Replace it by a text file.")
         with open(path, "rb", opener=open_at_once) as file:
             raw = file.read(SKILL_FILE_LIMIT_BYTES + 1) or b""
-    except OSError as error:
-        raise ContentLoadError(
-            f"{path} cannot be read any more: {error.strerror}. Discover the skills again."
-        ) from error
+    except (OSError, ValueError) as error:  # gone; a name that the system cannot be told
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ContentLoadError(f"{path} cannot be read any more: {reason}. Discover the skills again.") from error
     if len(raw) > SKILL_FILE_LIMIT_BYTES:
         raise SizeLimitExceededError(
             f"{path} is larger than {SKILL_FILE_LIMIT_BYTES} bytes. Move long texts into references/.",

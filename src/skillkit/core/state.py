@@ -11,7 +11,7 @@ import weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from skillkit.core.exceptions import StateUnavailableError
+from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,14 +114,26 @@ def state_folder(state_dir: str | Path | None = None) -> Path:
         import platformdirs
 
         chosen = platformdirs.user_state_dir("skillkit", appauthor=False)
-    return Path(chosen).expanduser().absolute()
+    return _usable_folder(chosen)
+
+
+def _usable_folder(folder: str | Path) -> Path:
+    """Absolute, and with a name that the system can be told."""
+    try:
+        absolute = Path(folder).expanduser().absolute()
+        is_usable = b"\0" not in os.fsencode(absolute)
+    except (OSError, RuntimeError, ValueError) as error:  # `~nobody`; no current folder; half a character
+        raise ConfigurationError(f"The state folder {str(folder)!r} cannot be used: {error}. Name another.") from error
+    if not is_usable:
+        raise ConfigurationError(f"The state folder {str(folder)!r} cannot be used: it holds a NUL. Name another.")
+    return absolute
 
 
 class StateStore:
     """One connection per process to a world's file, made at first use and shared by all threads."""
 
     def __init__(self, folder: str | Path, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS) -> None:
-        self.folder = Path(folder).expanduser().absolute()
+        self.folder = _usable_folder(folder)
         self.path = self.folder / FILE_NAME
         self._file_name = str(self.path)
         self._busy_timeout = busy_timeout

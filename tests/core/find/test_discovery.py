@@ -93,7 +93,7 @@ def test_folder_names_that_are_not_utf_8_are_read_again_and_again(tmp_path: Path
     with open(os.path.join(folder, b"SKILL.md"), "wb") as file:
         file.write(b"---\ndescription: d\n---\n")
     first, second = (discovered(tmp_path / "root") for _ in range(2))
-    assert list(metadata_of(first)) == ["caf\udce9"]
+    assert list(metadata_of(first)) == ["caf\ufffd"]
     assert metadata_of(first) == metadata_of(second)
     json.dumps([str(diagnostic) for diagnostic in first.diagnostics])
 

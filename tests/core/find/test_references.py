@@ -159,6 +159,8 @@ def test_what_only_a_shell_can_do_is_not_run_without_it(tmp_path: Path, line: st
     "body",
     [
         "Never run `python scripts/x.py`.",
+        f"Never, {'and I mean that, ' * 100} run `python scripts/x.py`.",
+        f"Run {'all of these ' * 100} `python scripts/x.py`.",
         "Do not run `python scripts/x.py` by hand.",
         "Don't run `scripts/x.py`.",
         "Don\u2019t ever run `scripts/x.py a`.",

@@ -239,7 +239,7 @@ def test_a_full_disk_refuses_the_record_and_leaves_the_rest(log: AuditLog, store
         pages = connection.execute("pragma page_count").fetchone()[0]
         connection.execute(f"pragma max_page_count = {pages}")
     with pytest.raises(AuditUnavailableError, match=r"does not start\. .*the disk is full .*Free some space"):
-        log.append("finished", {**RUN, "text": "x" * 100_000})
+        log.append("finished", {**RUN, **{f"text{number}": "x" * 1_000 for number in range(10)}})
     assert list(log.records()) == records
     with store.connection() as connection:
         connection.execute("pragma max_page_count = 1000000")

@@ -26,6 +26,9 @@ WRITTEN_AS = {
 }
 SKILL_FOLDER = re.compile(r"\$\{?(?:CLAUDE_SKILL_DIR|SKILL_BASE_DIR|SKILL_DIR)\b\}?|\{baseDir\}")
 FOLDER_ABOVE = re.compile(r"(?:\$\{?(?:CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT|HOME)\b\}?|~)/")
+# Each rule is held against each spelling of the command: what is more is not listed.
+SCOPES = 500
+ARGUMENT_CHARACTERS = 10_000
 QUOTES = re.compile(r"[\"']")
 
 
@@ -54,12 +57,12 @@ def is_command_listed(command: ScriptCommand) -> bool:
     """By a rule without a scope, or by one whose scope fits the command as an author would write it."""
     rules = [parsed_rule(rule) for rule in command.allowed_tools]
     scopes = [rule.scope for rule in rules if rule.tool in (SCRIPT_TOOL, EVERY_TOOL)]
-    return None in scopes or any(
-        is_covered(line, plain_scope(scope, str(command.base_directory)))
-        for line in command_lines(command)
-        for scope in scopes
-        if scope
-    )
+    if None in scopes:
+        return True
+    if sum(map(len, command.script_arguments)) > ARGUMENT_CHARACTERS:
+        return False
+    plain = [plain_scope(scope, str(command.base_directory)) for scope in scopes[:SCOPES] if scope]
+    return any(is_covered(line, scope) for line in command_lines(command) for scope in plain)
 
 
 def plain_scope(scope: str, base: str) -> str:

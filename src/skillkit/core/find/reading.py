@@ -141,7 +141,9 @@ def skill_name(frontmatter: Frontmatter, folder: str, notes: list[NoteRow]) -> s
     if not name:
         message = f"It has no name; the folder's is used: {folder!r}."
         notes.append(["warning", "missing-name", message, line, "Add 'name:'."])
-        return text_of(folder) or folder
+        # A folder's name may be no UTF-8, but a skill's is sent to models, clients and pages.
+        readable = os.fsencode(folder).decode("utf-8", "replace")
+        return text_of(readable) or readable
     if name != folder:
         message = f"The name {name!r} is not the folder's name {folder!r}."
         notes.append(["warning", "name-mismatch", message, line, "Rename one of them."])

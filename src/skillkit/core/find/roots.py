@@ -69,10 +69,10 @@ def roots(
 def existing_folder(path: PathLike, setting: str) -> Path:
     try:
         folder = Path(path).expanduser().absolute()
-    except (OSError, RuntimeError) as error:  # `~nobody`; the current folder was deleted
+        if ".." in folder.parts:  # a folder's name is shown, and may become a skill's
+            folder = Path(os.path.realpath(folder))
+    except (OSError, RuntimeError, ValueError) as error:  # `~nobody`; no current folder; half a character
         raise ConfigurationError(f"{setting}: {str(path)!r} cannot be found: {error} Give an absolute path.") from error
-    if ".." in folder.parts:  # a folder's name is shown, and may become a skill's
-        folder = Path(os.path.realpath(folder))
     if not os.path.isdir(folder):
         raise ConfigurationError(
             f"{setting}: {folder} is not a folder. Create it, correct the path, or leave the setting out."

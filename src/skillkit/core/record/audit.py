@@ -23,6 +23,7 @@ from skillkit.core.record.chain import (
     verification_of,
 )
 from skillkit.core.record.log import mirror
+from skillkit.core.record.shown import shown_fields, shown_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ class AuditLog:
         self._last: tuple[sqlite3.Connection, int, str] | None = None
 
     def append(self, kind: str, fields: Mapping[str, JSON]) -> Record:
-        """Write one record and mirror it to logging; when this returns, the record outlives the process."""
+        """Write one record, masked and cut, and mirror it to logging; when this returns, it outlives the process."""
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is no kind of record; known: {', '.join(sorted(KINDS))}.")
-        content = exact_fields(fields)
+        content = shown_fields(exact_fields(fields))
         text = canonical_json(content)
         try:
             with self._store.connection() as connection:
@@ -101,7 +102,7 @@ class AuditLog:
     ) -> Iterator[Record]:
         """Records that fit every filter, in order; the log may grow while they are read."""
         wanted = {"skill": skill, "session": session}
-        exact = {name: value for name, value in wanted.items() if value is not None}
+        exact = {name: shown_text(value) for name, value in wanted.items() if value is not None}
         # The text narrows the search inside SQLite; the parsed fields decide.
         hints = [canonical_json({name: value})[1:-1] for name, value in exact.items()]
         found = 0

@@ -1,4 +1,4 @@
-"""A prepared run and its result -> the fields of their records."""
+"""A prepared run and its result -> the fields of their records; the log masks and cuts them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionAnswer
-from skillkit.core.record.redaction import plain_text, redacted_arguments, redacted_text
+from skillkit.core.record.redaction import plain_text, redacted_arguments
 from skillkit.core.runs import Decision, Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
 
 __all__ = ["end_fields", "error_text", "identity", "refusal_fields", "start_fields", "unresolved_fields"]
 
-TEXT_CHARACTERS = 1_000
 DECISIONS = {decision: decision.name.lower() for decision in Decision}
 
 
@@ -36,16 +35,10 @@ def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> d
         "arguments_digest": arguments.digest,
         "stdin_digest": sha256(command.stdin).hexdigest() if command.stdin else None,
         "decision": DECISIONS[prepared.decision],
-        "reasons": reasons_of(prepared),
+        "reasons": list(prepared.reasons),
         "answer": answer.option_id if answer else None,
         "channel": answer.channel if answer else prepared.channel,
     }
-
-
-def reasons_of(prepared: PreparedRun) -> list[str]:
-    """What is asked about may name paths that a caller chose; everything else is our own words."""
-    is_asked = prepared.decision is Decision.ASK
-    return [redacted_text(reason) for reason in prepared.reasons] if is_asked else list(prepared.reasons)
 
 
 def unresolved_fields(
@@ -55,21 +48,21 @@ def unresolved_fields(
     words = [plain_text(word) for word in argv] if isinstance(argv, list | tuple) else []
     shown = redacted_arguments(arguments, words)
     return {
-        "session": session_id,
-        "skill": skill_name,
-        "script": script_name,
+        "session": None if session_id is None else plain_text(session_id),
+        "skill": plain_text(skill_name),
+        "script": plain_text(script_name),
         "arguments": shown.shown,
         "arguments_digest": shown.digest,
     }
 
 
 def refusal_fields(error: SkillKitError) -> dict[str, Any]:
-    return {"error": type(error).__name__, "reasons": [redacted_text(str(error))[:TEXT_CHARACTERS]]}
+    return {"error": type(error).__name__, "reasons": [plain_text(error)]}
 
 
 def error_text(error: BaseException) -> str:
-    """What stopped a run, without the secrets that a caller's own error may name."""
-    return redacted_text(f"{type(error).__name__}: {error}"[:TEXT_CHARACTERS])
+    """What stopped a run."""
+    return f"{type(error).__name__}: {plain_text(error)}"
 
 
 def end_fields(ended: ProcessExit, result: ScriptExecutionResult) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.closed_places import WORK_FOLDER_PREFIX, closed_places
-from skillkit.core.paths import is_inside, real_path
+from skillkit.core.paths import PATH_LIMIT, is_inside, real_path
 
 __all__ = ["ArgumentPaths", "Surroundings", "argument_paths"]
 
 LOOKED_AT = 10_000  # texts
 NAMED = 64  # paths; each costs a mount, and a person reads them
-PATH_LIMIT = 4096  # characters, the kernel's
 JSON_LIMIT_BYTES = 1_000_000
 LINKS_LIMIT = 1_000  # steps along one path
 JSON_STARTS = (b"{", b"[", b'"')

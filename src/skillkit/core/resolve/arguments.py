@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from skillkit.core.exceptions import ArgumentSerializationError, ArgumentSizeError
+from skillkit.core.paths import is_sayable
 
-__all__ = ["ARGUMENTS_LIMIT_BYTES", "received", "stdin_bytes", "words"]
+__all__ = ["ARGUMENTS_LIMIT_BYTES", "received", "require_sayable", "stdin_bytes", "words"]
 
 ARGUMENTS_LIMIT_BYTES = 10_000_000
 
@@ -73,6 +74,16 @@ def text_bytes(text: str) -> bytes:
         raise ArgumentSerializationError(
             f"The text holds half a character at {error.start}, which UTF-8 cannot say. Remove it or pass bytes."
         ) from error
+
+
+def require_sayable(**names: str | Path | None) -> None:
+    """Names that a script is told, or is started with: the system must be able to take them."""
+    for what, name in names.items():
+        if name is not None and not is_sayable(name):
+            raise ArgumentSerializationError(
+                f"The {what.replace('_', ' ')} {str(name)!r} is too long, or holds a NUL or half a character, "
+                "which no program can receive. Rename it."
+            )
 
 
 def words(argv: Iterable[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.argument_paths import ArgumentPaths, Surroundings, argument_paths
-from skillkit.core.resolve.arguments import received, stdin_bytes, words
+from skillkit.core.resolve.arguments import received, require_sayable, stdin_bytes, words
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
 from skillkit.core.resolve.lookup import script_named
@@ -61,6 +61,8 @@ def resolve_command(
     state_folder: Path | None = None,
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
+    require_sayable(skill=skill.name, version=skill.metadata.version, skill_folder=skill.base_directory)
+    require_sayable(workspace=call.workspace)
     base = resolved(skill.base_directory)
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
     manifest = manifest_at(str(base))

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from skillkit.core.detect import language_at
 from skillkit.core.exceptions import ScriptNotFoundError
-from skillkit.core.paths import FilePathResolver, is_inside, violation
+from skillkit.core.paths import FilePathResolver, is_inside, is_sayable, violation
 from skillkit.core.resolve.permissions import require_plain_file
 from skillkit.core.values import ScriptMetadata
 
@@ -47,7 +47,7 @@ def plain_name(requested: str) -> str:
 def name_inside(requested: str, base_directory: Path) -> str:
     """A path that leaves the skill is refused, although detection lists nothing there."""
     base = os.path.realpath(base_directory)
-    if requested and os.path.isabs(requested) and "\0" not in requested:
+    if requested and os.path.isabs(requested) and is_sayable(requested):
         wanted = os.path.realpath(requested)
         requested = os.path.relpath(wanted, base) if is_inside(wanted, base) else requested
     elif not requested or ".." in PurePosixPath(requested.replace("\\", "/")).parts:

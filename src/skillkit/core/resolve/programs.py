@@ -18,6 +18,7 @@ from skillkit.core.exceptions import ScriptNotFoundError, ScriptPermissionError,
 from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.argument_paths import Surroundings
+from skillkit.core.resolve.arguments import require_sayable
 from skillkit.core.resolve.command import CallArguments, given_by
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import candidates, is_within
@@ -33,6 +34,7 @@ def resolve_program(
     call: CallArguments, policy: ScriptPolicy, own_environment: Mapping[str, str], *, state_folder: Path
 ) -> ScriptCommand:
     """The first of this name on PATH, never one inside the workspace; nothing is started."""
+    require_sayable(workspace=call.workspace)
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
     cards = Path(real_path(state_folder)) / "programs"
     environment = program_environment(policy, own_environment, cards, workspace)

@@ -26,6 +26,7 @@ from skillkit.core.values import ScriptMetadata
 from skillkit.core.waiting import awaited_run
 from skillkit.integrations.langchain.interrupts import InterruptApprover, session_of
 from skillkit.integrations.langchain.outcomes import ScriptFailedError, ScriptNotRunError, error_content
+from skillkit.present.terminal import visible
 from skillkit.present.tool_result import shortened
 
 __all__ = ["SKILL_OF_TOOL", "create_langchain_tools", "create_script_tools"]
@@ -199,11 +200,12 @@ def _script_tools(skill: Skill, manager: SkillManager, taken: Iterable[str]) -> 
 
 
 def _script_tool(name: str, calls: ScriptCalls) -> BaseTool:
+    runs = f"Runs {calls.script.path.as_posix()} of the skill {calls.skill.name}."
     return CallTool.from_function(
         calls.run,
         calls.arun,
         name=name,
-        description=calls.script.description or f"Runs {calls.script.path.as_posix()} of the skill {calls.skill.name}.",
+        description=calls.script.description or visible(runs),
         args_schema=ScriptInput,
         response_format="content_and_artifact",
         handle_tool_error=error_content,
@@ -216,8 +218,9 @@ def script_names(skill: Skill, taken: Iterable[str]) -> list[str]:
     stems = Counter(script.name for script in skill.scripts)
     names = []
     for script in skill.scripts:
-        path = f"{skill.name}.{script.path.as_posix()}"
-        short = script.get_fully_qualified_name(skill.name)
+        # A file's name may be no UTF-8; a tool's goes to a provider.
+        path = visible(f"{skill.name}.{script.path.as_posix()}")
+        short = visible(script.get_fully_qualified_name(skill.name))
         unlike = f"{path}.{sha256(os.fsencode(skill.base_directory)).hexdigest()[:8]}"
         choices = [*([short] if stems[script.name] == 1 else []), path, unlike]
         names.append(next(name for name in choices if name not in used or name == unlike))

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_discouraged", "is_forbidden_by_comment", "is_forbidden_by_heading", "is_imperative", "shows_output"]
+__all__ = [
+    "is_discouraged",
+    "is_forbidden_by_comment",
+    "is_forbidden_by_heading",
+    "is_imperative",
+    "nearest",
+    "shows_output",
+]
+
+SENTENCE_CHARACTERS = 1_000
 
 RUN = re.compile(
     r"\b(?:re-?)?(?:run(?:s|ning)?|execut(?:e|es|ing)|invok(?:e|es|ing)|call(?:s|ing)?|launch(?:es|ing)?"
@@ -52,6 +61,12 @@ SENTENCE_END = re.compile(r"[.!?](?=\s)")
 CLAUSE_END = re.compile(r"[,;:(\u2014\u2013]")
 
 
+def nearest(text: str, end: int | None = None) -> str:
+    """As much before `end` as a sentence can be long: looking at all of it each time would take the square of it."""
+    end = len(text) if end is None else end
+    return text[max(0, end - SENTENCE_CHARACTERS) : end]
+
+
 def last_sentence(text: str) -> str:
     return SENTENCE_END.split(text.rstrip() if text.endswith((".", "!", "?")) else text)[-1]
 
@@ -65,6 +80,8 @@ def is_imperative(before: str) -> bool:
 def is_discouraged(before: str, after: str = "") -> bool:
     """By the sentence it stands in: the verb it belongs to is denied, or something else is to be run instead."""
     sentence = last_sentence(before)
+    if len(sentence) == SENTENCE_CHARACTERS:
+        return True  # nobody knows how it begins
     verbs = list(RUN.finditer(sentence))
     if not verbs:
         return FORBIDDING.search(sentence) is not None or AFTERWARDS.search(after) is not None

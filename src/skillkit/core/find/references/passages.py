@@ -11,6 +11,7 @@ from skillkit.core.find.references.negation import (
     is_discouraged,
     is_forbidden_by_heading,
     is_imperative,
+    nearest,
     shows_output,
 )
 
@@ -24,6 +25,7 @@ SHELLS = frozenset(
     " bat cmd batch".split()
 )
 CODE = "\0"
+AFTER_CHARACTERS = 200  # in which a sentence says that what it just named is not to be run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,16 @@ class _Place:
     is_forbidden_section: bool = False
     depth: int = 0
     before: str = ""
-    """The text above a block."""
-    before_list: str = ""
+    """The end of the text above a block."""
+    is_discouraged_list: bool = False
 
     def is_discouraged(self) -> bool:
-        in_list = bool(self.depth) and is_discouraged(self.before_list)
-        return self.is_forbidden_section or in_list
+        return self.is_forbidden_section or (bool(self.depth) and self.is_discouraged_list)
 
     def note(self, kind: str) -> None:
         if kind in ("bullet_list_open", "ordered_list_open"):
             if not self.depth:
-                self.before_list = self.before
+                self.is_discouraged_list = is_discouraged(self.before)
             self.depth += 1
         elif kind in ("bullet_list_close", "ordered_list_close"):
             self.depth -= 1
@@ -76,7 +77,7 @@ def passages_in(markdown: str) -> Iterator[Passage]:
             if place.is_heading:
                 place.is_forbidden_section = is_forbidden_by_heading(text)
             yield from spans(token.children or (), text, place)
-            place.before = text
+            place.before = nearest(text)
 
 
 def block(token: Token, place: _Place) -> Iterator[Passage]:
@@ -95,7 +96,7 @@ def spans(children: Sequence[Token], text: str, place: _Place) -> Iterator[Passa
         end = at + len(read_as(child))
         is_link = child.type == "link_open"
         if is_link or child.type == "code_inline":
-            before, after = text[:at], text[end:]
+            before, after = nearest(text, at), text[end : end + AFTER_CHARACTERS]
             discouraged = place.is_discouraged() or is_discouraged(before, after)
             written = unquote(str(child.attrs.get("href", ""))) if is_link else child.content
             yield Passage("link" if is_link else "span", written, discouraged, is_imperative(before))

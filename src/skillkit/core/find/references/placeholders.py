@@ -19,7 +19,7 @@ EXAMPLE = re.compile(
     r"|\[[A-Za-z-][^\[\]]*\]",
     re.IGNORECASE,
 )
-CAPITALS = re.compile(r"[A-Z][A-Z0-9]*(?:[-_ ][A-Z0-9]+)*\d*")
+CAPITALS = re.compile(r"[A-Z][A-Z0-9]*(?:[-_ ][A-Z0-9]+)*")
 STANDS_FOR_A_TEXT = re.compile(
     r"(?:(?:some|the|a|an|my|search|user|short|long) )?"
     r"(?:query|text|prompt|message|keyword|keywords|topic|title|name|description|question|input|value|content|string"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from skillkit.core.detect import INTERPRETER_MAP, language_at
@@ -42,7 +42,10 @@ class SkillPlaces:
     def __init__(self, skill: Skill) -> None:
         self.base = Path(real_path(skill.base_directory))
         self.names = {skill.name, skill.base_directory.name, self.base.name}
-        self.paths = [script.path.as_posix() for script in skill.scripts]
+        self.paths = frozenset(script.path.as_posix() for script in skill.scripts)
+        # Of those that several have, none is meant.
+        self.stems = single(self.paths, lambda path: posixpath.splitext(path)[0])
+        self.file_names = single(self.paths, posixpath.basename)
 
     def script(self, written: str, folder: str = "") -> str | None:
         """`folder` is where the text stands, relative to the skill; paths may be relative to either."""
@@ -86,11 +89,9 @@ class SkillPlaces:
         for exact in (path, f"scripts/{path}"):
             if exact in self.paths:
                 return exact
-        name = posixpath.basename(path)
-        if "/" in path:
-            fits = [each for each in self.paths if posixpath.splitext(each)[0] in (path, f"scripts/{path}")]
-        else:
-            fits = [each for each in self.paths if "." in name and posixpath.basename(each) == name]
+        if "/" not in path:
+            return self.file_names.get(path) if "." in path else None
+        fits = [self.stems[stem] for stem in (path, f"scripts/{path}") if stem in self.stems]
         return fits[0] if len(fits) == 1 else None
 
     def text_file(self, written: str, folder: str) -> str | None:
@@ -111,6 +112,14 @@ class SkillPlaces:
             return False
         folders = Path(os.path.relpath(real, self.base)).parents
         return not any(str(folder) != "." and (self.base / folder / SKILL_FILE).exists() for folder in folders)
+
+
+def single(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, str | None]:
+    """Each path by its key; None where several have the same."""
+    found: dict[str, str | None] = {}
+    for path in paths:
+        found[key(path)] = None if key(path) in found else path
+    return found
 
 
 def inside(path: str) -> Iterator[str]:

@@ -21,8 +21,9 @@ from skillkit.core.models import Skill, open_at_once
 __all__ = ["References", "ScriptReference", "references_in"]
 
 FILE_CHARACTERS = 200_000
-ALL_CHARACTERS = 500_000
+ALL_CHARACTERS = 300_000
 COMMANDS_IN_ONE_BLOCK = 1_000
+PASSAGES = 5_000  # in all files; what stands behind them is not run
 LINKED_FILES = 30
 LINK_DEPTH = 2
 COMMANDS = 100
@@ -61,7 +62,7 @@ def references_in(skill: Skill, *, own_folder: str = ".") -> References:
     own = skill.metadata.skill_path.name
     waiting, files = [(own, 0)], [own]
     commands: dict[tuple[object, ...], ScriptReference] = {}
-    room = ALL_CHARACTERS
+    room, passages_left = ALL_CHARACTERS, PASSAGES
     while waiting and room > 0:
         source, depth = waiting.pop(0)
         text = skill.content if source == own else text_of(places.base / source)
@@ -69,7 +70,8 @@ def references_in(skill: Skill, *, own_folder: str = ".") -> References:
         room -= len(text)
         folder = posixpath.dirname(source)
         reader = Reader(places, folder, own_folder)
-        for passage in passages_in(text):
+        for passage in islice(passages_in(text), passages_left):
+            passages_left -= 1
             linked = linked_file(passage, places, folder)
             if linked and linked not in files and depth < LINK_DEPTH and len(files) <= LINKED_FILES:
                 files.append(linked)

@@ -39,6 +39,7 @@ WRAPPERS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("exec",): (),
     ("env",): ("-u",),
 }
+WORDS_IN_ONE_COMMAND = 1_000  # no command in instructions has more
 NO_FILE = {"python": ("-c", "-"), "node": ("-e", "--eval", "-p", "--print", "-"), "ruby": ("-e",), "perl": ("-e",)}
 
 
@@ -54,6 +55,8 @@ class Invocation:
 
 
 def invocation_in(words: Sequence[Word]) -> Invocation | None:
+    if len(words) > WORDS_IN_ONE_COMMAND:
+        return None
     rest, is_wrapped = list(words), False
     while rest and (wrapper := wrapper_at(rest)) is not None:
         rest = after_options(rest[len(wrapper) :], WRAPPERS[wrapper])

@@ -22,13 +22,15 @@ TOKEN = re.compile(
     |(?P<plain>[^\s'"`$\\&|;<>()\#]+|.)""",
     re.VERBOSE | re.DOTALL,
 )
+IN_WORD = re.compile(r"(?P<plain>\#)")
+COMMENT_CHARACTERS = 1_000
 EXPANDED_IN_QUOTES = re.compile(r"(?<!\\)(?:`|\$[\w({@*#?!])")
 EXPANDED_OUTSIDE = re.compile(r"[*?]|^~|\{[^{}]*,[^{}]*\}")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 PROMPT = re.compile(r"[ \t]*(?:[$%\u276f\u279c]|PS [^>\n]{0,80}>)[ \t]+")
 OPENING = frozenset("if for while until case select function {".split())
 CLOSING = frozenset("fi done esac }".split())
-INSIDE = frozenset("then do else elif ! time".split())
+SHAPING = OPENING | CLOSING | frozenset("then do else elif ! time".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +88,20 @@ class _Reading:
         words, is_plain = self.words, self.is_plain and not self.depth
         self.words, self.is_plain = [], self.is_next_plain
         self.is_next_plain = True
-        while words and (words[0].text in OPENING | CLOSING | INSIDE or ASSIGNMENT.match(words[0].raw)):
-            first = words[0].text
+        start = 0
+        while start < len(words) and is_shaping(words[start]):
+            first = words[start].text
             self.depth = max(0, self.depth + (first in OPENING) - (first in CLOSING))
-            words, is_plain = words[1:], False
-        if not words:
+            start, is_plain = start + 1, False
+        if start == len(words):
             return None
         comment = " ".join(filter(None, (self.comment_above, self.comment)))
-        return SimpleCommand(tuple(words), is_plain, comment)
+        return SimpleCommand(tuple(words[start:]), is_plain, comment)
+
+
+def is_shaping(word: Word) -> bool:
+    """Whether it is no program: a word of a loop or condition, or a variable that is set."""
+    return word.text in SHAPING or ASSIGNMENT.match(word.raw) is not None
 
 
 def simple_commands(text: str) -> Iterator[SimpleCommand]:
@@ -101,14 +109,13 @@ def simple_commands(text: str) -> Iterator[SimpleCommand]:
     reading, position = _Reading(), 0
     pending: list[SimpleCommand] = []
     while position < len(text):
-        match = TOKEN.match(text, position)
+        # A sign inside a word starts no comment.
+        match = (IN_WORD if reading.pieces and text[position] == "#" else TOKEN).match(text, position)
         assert match is not None  # noqa: S101 - the last alternative takes any character
         kind, token = match.lastgroup or "", match[0]
         position = match.end()
-        if kind == "comment" and reading.pieces:
-            kind, position, token = "plain", match.start() + 1, "#"
         if kind == "comment":
-            reading.comment = token
+            reading.comment = token[:COMMENT_CHARACTERS]
         elif kind in ("space", "newline", "operator"):
             reading.end_word()
             if kind != "space":
