@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from asking import in_threads, only_pending, request_named
 from click.testing import CliRunner, Result
+from commands import BOUNDS
 from screens import on_screen
 
 from skillkit import ConfigurationError, OptionRequest, RequestClosedError, World
@@ -151,8 +152,8 @@ def approved(world: World, tmp_path: Path) -> Iterator[StandingApprovals]:
     store = StateStore(world.folder)
     standing = StandingApprovals(store)
     for session, skill in (("chat-1", "csv"), ("chat-1", "pdf"), ("chat-2", "csv")):
-        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d" * 64, channel="web")
-    standing.trust(skill="csv", folder=tmp_path, digest="d" * 64, channel="cli")
+        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d" * 64, channel="web", walls=BOUNDS)
+    standing.trust(skill="csv", folder=tmp_path, digest="d" * 64, channel="cli", walls=BOUNDS)
     yield standing
     store.close()
 
