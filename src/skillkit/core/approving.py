@@ -240,9 +240,9 @@ def is_about_the_same(asking: PreparedRun, approved: PreparedRun) -> bool:
     return is_same_content and ours.session_id == theirs.session_id
 
 
-def require_bounds(prepared: PreparedRun, bounds: Bounds) -> None:
+def require_bounds(prepared: PreparedRun, bounds_of: Callable[[ScriptCommand], Bounds]) -> None:
     """What a person said yes to is a run within what they were shown; walls that became wider are another question."""
-    if prepared.bounds is not None and not prepared.bounds.hold(bounds):
+    if prepared.bounds is not None and not prepared.bounds.hold(bounds_of(prepared.command)):
         command, reason = prepared.command, "The walls are wider than those that were shown"
         raise ScriptRefusedError(
             f"{command.skill_name}: {command.script_name} may not run. {reason}. Ask again.", reasons=[reason]

@@ -194,8 +194,7 @@ class Flow:
         """
         try:
             require_approved(prepared, answer)
-            if prepared.bounds is not None:
-                require_bounds(prepared, self.bounds(prepared.command))
+            require_bounds(prepared, self.bounds)
             require_workspace(prepared.command.workspace)
             sandbox = sandbox_for(self.policy)
             is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
