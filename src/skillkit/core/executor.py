@@ -224,7 +224,8 @@ class Flow:
             moved = self.guard.end(guarded)
         isolation = isolation_of(confined.isolation, ended, source=source_of(prepared.command, command, snapshot))
         artifacts = self.work_folders.artifacts(work)
-        result = with_word_of(moved, outcome(command, ended, isolation, artifacts, explanation_of(walls, isolation)))
+        explain = explanation_of(walls, isolation, self.state_dir)
+        result = with_word_of(moved, outcome(command, ended, isolation, artifacts, explain))
         self.record_end(command, started.seq, ended, result, moved)
         return result
 
