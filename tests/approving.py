@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from commands import bounds_under
 from running import made_manager
 
 from skillkit import (
@@ -16,10 +17,12 @@ from skillkit import (
     OptionAnswer,
     OptionRequest,
     ScriptExecutionResult,
+    ScriptPolicy,
     SkillManager,
 )
 from skillkit.core.decide.trust import StandingApprovals
 from skillkit.core.digest import manifest_of
+from skillkit.core.run import sandbox_for
 from skillkit.core.state import StateStore
 
 __all__ = ["ASKING", "FILES", "Gate", "asking_manager", "change", "run", "skill", "trust_demo"]
@@ -41,10 +44,11 @@ def skill(folder: Path) -> Path:
     return folder / "skills/demo"
 
 
-def trust_demo(folder: Path) -> None:
+def trust_demo(folder: Path, policy: ScriptPolicy = TRUSTED) -> None:
+    walls = bounds_under(policy, tier=sandbox_for(policy).tier)
     store = StateStore(folder / "state")
     digest = manifest_of(skill(folder)).digest
-    StandingApprovals(store).trust(skill="demo", folder=skill(folder), digest=digest, channel="cli")
+    StandingApprovals(store).trust(skill="demo", folder=skill(folder), digest=digest, channel="cli", walls=walls)
     store.close()
 
 

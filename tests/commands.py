@@ -1,12 +1,15 @@
-"""A command made by hand, for tests of what is decided about it."""
+"""A command made by hand, and what it gets, for tests of what is decided about it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from skillkit.core.bounds import Bounds
+from skillkit.core.decide.reach import bounds_of
+from skillkit.core.policy import GUARDED, ScriptPolicy
 from skillkit.core.runs import ScriptCommand
 
-__all__ = ["COMMAND"]
+__all__ = ["BOUNDS", "COMMAND", "WIDER", "bounds_under"]
 
 COMMAND = ScriptCommand(
     skill_name="demo",
@@ -27,3 +30,28 @@ COMMAND = ScriptCommand(
     session_id=None,
     workspace=None,
 )
+
+
+def bounds_under(policy: ScriptPolicy, command: ScriptCommand | None = None, *, tier: str = "bubblewrap") -> Bounds:
+    """Without a command, what trust is given for."""
+    return bounds_of(policy, command, tier=tier, is_root=True)
+
+
+BOUNDS = bounds_under(GUARDED, COMMAND)
+
+WIDER: tuple[dict[str, object], ...] = (
+    {"tier": "landlock"},
+    {"tier": "none"},
+    {"network": True},
+    {"filesystem": True},
+    {"workspace": "/workspace"},
+    {"readable": ("/data",)},
+    {"writable": ("/data",)},
+    {"variables": ("TOKEN",)},
+    {"all_variables": True},
+    {"working_directory": "workspace"},
+    {"interpreter": "zsh"},
+    {"program": ("/opt/bash", "/opt/bash")},
+    {"limits": tuple((name, value + 1) for name, value in BOUNDS.limits)},
+)
+"""Each gives a run something that BOUNDS do not."""

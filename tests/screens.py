@@ -11,8 +11,8 @@ import pexpect
 __all__ = ["on_screen"]
 
 
-def on_screen(*words: str | Path, width: int) -> list[str]:
-    """Its lines, without colours."""
+def on_screen(*words: str | Path, width: int, typed: str = "") -> list[str]:
+    """Its lines, without colours; `typed` is what a person answers."""
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     child = pexpect.spawn(
         sys.executable,
@@ -22,6 +22,7 @@ def on_screen(*words: str | Path, width: int) -> list[str]:
         encoding="utf-8",
         timeout=60,
     )
+    child.send(typed)
     seen = child.read()
     child.close()
     return str(seen).splitlines()

@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from approving import asking_manager
 from asking import in_threads, only_pending, request_named
 from click.testing import CliRunner, Result
+from commands import BOUNDS
 from screens import on_screen
 
 from skillkit import ConfigurationError, OptionRequest, RequestClosedError, World
@@ -37,17 +39,18 @@ def test_a_question_is_listed_shown_and_answered_for_an_asker_that_waits(world: 
         assert listed.stdout.splitlines()[1].split()[0] == "0123456789ab"
         assert "yes_once yes_in_session no" in listed.stdout
         assert "skillkit approvals answer 0123456789ab OPTION" in listed.stderr
-        shown = run("show", "0123", world=world)
+        shown = run("show", "0123456789ab", world=world)
         assert shown.stdout.splitlines() == [
             "Run 0123456789abcdef?",
             "  │ Policy asks.",
             "",
+            "Id: 0123456789abcdef",
             "Options:",
             "  yes_once        Yes once",
             "  yes_in_session  Yes in this session",
             "  no              No",
         ]
-        answered = run("answer", "0123", "no", world=world)
+        answered = run("answer", "0123456789abcdef", "no", world=world)
         assert answered.stdout == "Answered 'no': Run 0123456789abcdef?\n"
         got = asking.result(30)
     assert (got.option_id, got.channel) == ("no", "cli")
@@ -104,12 +107,53 @@ def test_history_tells_how_each_question_ended(world: World) -> None:
 
 
 def test_a_beginning_that_fits_several_is_refused_with_all_of_them(world: World) -> None:
-    world.open(request_named("aa11"))
-    world.open(request_named("aa22"))
-    result = run("answer", "aa", "no", world=world)
+    world.open(request_named("aaaaaaaaaaaa11"))
+    world.open(request_named("aaaaaaaaaaaa22"))
+    result = run("answer", "a" * 12, "no", world=world)
     assert result.exit_code == 2
-    assert "'aa' fits 2 questions: aa11, aa22. Write more of it." in result.stderr
+    assert "'aaaaaaaaaaaa' fits 2 questions: aaaaaaaaaaaa11, aaaaaaaaaaaa22. Write more of it." in result.stderr
     assert len(world.pending()) == 2
+
+
+@pytest.mark.parametrize("words", [["show"], ["answer"]])
+def test_a_beginning_that_is_easily_made_again_names_no_question(world: World, words: list[str]) -> None:
+    world.open(request_named("0123456789abcdef"))
+    for given in ("", "0", "0123", "0123456789a"):
+        result = run(*words, given, *(["yes_once"] if words == ["answer"] else []), world=world)
+        assert result.exit_code == 2
+        assert "at least its first 12 characters" in result.stderr
+    assert len(world.pending()) == 1
+
+
+@pytest.mark.parametrize("option", ["yes_once", "yes_in_session", "no"])
+def test_without_a_terminal_a_beginning_answers_nothing(world: World, option: str) -> None:
+    world.open(request_named("0123456789abcdef"))
+    result = run("answer", "0123456789ab", option, world=world)
+    assert result.exit_code == 2
+    assert "'skillkit approvals show 0123456789ab' and answer with the whole id" in result.stderr
+    assert len(world.pending()) == 1
+    assert run("answer", "0123456789abcdef", option, world=world).exit_code == 0
+
+
+def test_at_a_terminal_the_question_is_shown_and_the_answer_confirmed(world: World) -> None:
+    """What is answered is what was on the screen, whatever else begins with the same characters."""
+    words = ("approvals", "answer", "0123456789ab", "yes_once", "--state-dir", world.folder)
+    for typed, is_open in (("n\n", True), ("y\n", False)):
+        world.open(request_named("0123456789abcdef"))
+        lines = on_screen(*words, width=100, typed=typed)
+        assert "Run 0123456789abcdef?" in lines
+        assert "Id: 0123456789abcdef" in lines
+        assert any("Answer 'yes_once' to exactly this?" in line for line in lines)
+        assert bool(world.pending()) is is_open
+
+
+def test_a_no_to_a_script_needs_no_more_than_a_beginning(tmp_path: Path) -> None:
+    with asking_manager(tmp_path) as manager, World(tmp_path / "state") as world:
+        request = manager.prepare_skill_script("demo", "run").request
+        assert request is not None
+        world.open(request)
+        assert run("answer", request.id[:12], "yes_once", world=world).exit_code == 2
+        assert run("answer", request.id[:12], "no", world=world).exit_code == 0
 
 
 def test_ids_are_as_long_as_it_takes_to_tell_them_apart(world: World) -> None:
@@ -151,8 +195,8 @@ def approved(world: World, tmp_path: Path) -> Iterator[StandingApprovals]:
     store = StateStore(world.folder)
     standing = StandingApprovals(store)
     for session, skill in (("chat-1", "csv"), ("chat-1", "pdf"), ("chat-2", "csv")):
-        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d" * 64, channel="web")
-    standing.trust(skill="csv", folder=tmp_path, digest="d" * 64, channel="cli")
+        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d" * 64, channel="web", walls=BOUNDS)
+    standing.trust(skill="csv", folder=tmp_path, digest="d" * 64, channel="cli", walls=BOUNDS)
     yield standing
     store.close()
 

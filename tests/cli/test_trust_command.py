@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from commands import BOUNDS
 from skill_folders import skill_folder
 
 from skillkit import ContentChangedError, SkillNotFoundError
 from skillkit.cli.trust import trust
+from skillkit.core.bounds import ANY_WORKSPACE
 from skillkit.core.decide.trust import StandingApprovals
 from skillkit.core.digest import manifest_of
 from skillkit.core.state import StateStore
@@ -75,7 +77,7 @@ def test_add_shows_risks_scripts_and_what_changed_before_it_asks(
 def test_add_says_when_the_copy_of_what_was_approved_is_gone(
     tmp_path: Path, skill: Path, approvals: StandingApprovals
 ) -> None:
-    approvals.trust(skill="demo", folder=skill, digest="gone", channel="cli")
+    approvals.trust(skill="demo", folder=skill, digest="gone", channel="cli", walls=BOUNDS)
     result = run("add", "demo", "--yes", folder=tmp_path)
     assert (result.exit_code, "the copy of what was approved is gone" in result.stderr) == (0, True)
 
@@ -114,9 +116,25 @@ def test_another_digest_than_the_one_that_was_reviewed_is_not_trusted(
 
 def test_a_change_ends_the_trust(tmp_path: Path, skill: Path, approvals: StandingApprovals) -> None:
     run("add", "demo", "--yes", folder=tmp_path)
-    assert approvals.covering(None, "demo", manifest_of(skill).digest) is not None
+    (given,) = approvals.trusted()
+    assert given.walls is not None
+    assert approvals.covering(None, "demo", manifest_of(skill).digest, given.walls) == given
     (skill / "scripts/run.sh").write_text("echo two\n")
-    assert approvals.covering(None, "demo", manifest_of(skill).digest) is None
+    assert approvals.covering(None, "demo", manifest_of(skill).digest, given.walls) is None
+
+
+@pytest.mark.usefixtures("skill")
+def test_trust_shows_the_walls_it_is_given_for_and_keeps_them(tmp_path: Path, approvals: StandingApprovals) -> None:
+    for words, is_open, told in (
+        ((), False, "It cannot use the network."),
+        (("--network",), True, "It can use the network"),
+    ):
+        done = run("add", "demo", "--yes", *words, folder=tmp_path)
+        assert told in done.stderr
+        assert "It can read and write the workspace it is run in" in done.stderr
+        (given,) = approvals.trusted()
+        assert given.walls is not None
+        assert (given.walls.network, given.walls.workspace) == (is_open, ANY_WORKSPACE)
 
 
 def test_list_shows_skill_digest_and_folder_or_says_that_there_are_none(tmp_path: Path, skill: Path) -> None:
@@ -168,7 +186,7 @@ def test_diff_of_a_skill_that_was_never_approved_or_whose_copy_is_gone_says_so(
 ) -> None:
     never = run("diff", "demo", folder=tmp_path)
     assert (never.exit_code, "was never approved here" in never.stderr) == (127, True)
-    approvals.trust(skill="demo", folder=skill, digest="gone", channel="cli")
+    approvals.trust(skill="demo", folder=skill, digest="gone", channel="cli", walls=BOUNDS)
     gone = run("diff", "demo", folder=tmp_path)
     assert (gone.exit_code, "nothing can be compared" in gone.stderr) == (127, True)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from asking import in_threads
-from commands import COMMAND
+from commands import BOUNDS, COMMAND
 from running import wait_for
 
 from skillkit import (
@@ -31,7 +31,7 @@ from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.state import StateStore
 
 REQUEST = OptionRequest("question", "Run?", "Policy asks.", OPTIONS)
-ASKED = PreparedRun(COMMAND, Decision.ASK, ("Policy asks.",), REQUEST, is_coverable=True)
+ASKED = PreparedRun(COMMAND, Decision.ASK, ("Policy asks.",), REQUEST, is_coverable=True, bounds=BOUNDS)
 EVERY_TIME = replace(ASKED, is_coverable=False)
 NAMED = replace(ASKED, resolved=replace(COMMAND, session_id="s"))
 SOON = 8
@@ -119,33 +119,33 @@ def test_whether_a_word_came_is_looked_up_now_and_then_and_not_once_it_is_known(
 
 def test_a_word_without_a_session_covers_its_content_in_its_place_without_a_session(approving: Approving) -> None:
     approving.keep(ASKED, said("yes_in_session"))
-    assert approving.covering(COMMAND) == ("session", "person")
+    assert approving.covering(COMMAND, BOUNDS) == ("session", "person")
     for changes in ({"session_id": "s"}, {"digest": "1" * 64}, {"skill_name": "x"}, {"base_directory": Path("/x")}):
-        assert approving.covering(command_of(ASKED, **changes)) is None
+        assert approving.covering(command_of(ASKED, **changes), BOUNDS) is None
     assert approving.last_approved_digest(command_of(ASKED, digest="1" * 64)) == COMMAND.digest
     assert approving.last_approved_digest(NAMED.command) is None, "it is kept nowhere"
     approving.end_unnamed_session("another")
-    assert approving.covering(COMMAND) is not None
+    assert approving.covering(COMMAND, BOUNDS) is not None
     approving.end_unnamed_session("demo")
-    assert approving.covering(COMMAND) is None
+    assert approving.covering(COMMAND, BOUNDS) is None
 
 
 def test_a_word_for_a_session_is_kept_in_the_world(approving: Approving, store: StateStore) -> None:
     approving.keep(NAMED, said("yes_in_session"))
     for each in (approving, Approving(store)):
-        assert each.covering(NAMED.command) == ("session", "person")
+        assert each.covering(NAMED.command, BOUNDS) == ("session", "person")
         assert each.last_approved_digest(command_of(NAMED, digest="1" * 64)) == COMMAND.digest
         assert each.last_approved_digest(COMMAND) == COMMAND.digest
-        assert each.covering(COMMAND) is None
+        assert each.covering(COMMAND, BOUNDS) is None
     approving.end_unnamed_session(None)
-    assert approving.covering(NAMED.command) is not None
+    assert approving.covering(NAMED.command, BOUNDS) is not None
 
 
 @pytest.mark.parametrize("word", ["yes_once", "no"])
 def test_another_word_leaves_nothing_behind(approving: Approving, store: StateStore, word: str) -> None:
     for run in (ASKED, NAMED):
         approving.keep(run, replace(said(word), answered_at=2.0 if run is NAMED else 1.0))
-        assert approving.covering(run.command) is None
+        assert approving.covering(run.command, BOUNDS) is None
     assert not store.path.exists()
 
 
@@ -225,14 +225,17 @@ def test_a_word_for_the_session_answers_open_questions_that_it_covers_at_once(
         (NAMED, {"digest": "1" * 64}),
         (NAMED, {"skill_name": "x"}),
         (ASKED, {"base_directory": Path("/x")}),
+        (ASKED, {}),
     ],
-    ids=["session", "no session", "content", "skill", "place"],
+    ids=["session", "no session", "content", "skill", "place", "walls"],
 )
 def test_a_word_for_the_session_leaves_other_questions_open(
     approving: Approving, given: PreparedRun, changes: dict[str, Any]
 ) -> None:
     cancel = threading.Event()
     other = replace(given, resolved=command_of(given, **changes), request=replace(REQUEST, id="x"))
+    if not changes:
+        other = replace(other, bounds=replace(BOUNDS, network=True))
     with in_threads(1, lambda: approving.answer_for(other, Person(), cancel)) as (waiting,):
         assert wait_for(lambda: len(approving._coverable) == 1, SOON)
         approving.keep(given, said("yes_in_session"))

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from approving import Gate, asking_manager, change, run, skill
 from asking import askers_of, only_pending
+from commands import BOUNDS
 from running import kinds, records_of, wait_for
 
 from skillkit import (
@@ -185,7 +186,7 @@ def test_a_skill_that_changed_meanwhile_is_asked_about_again_and_not_covered(tmp
         change(skill(tmp_path))
         command = prepared.command
         StandingApprovals(manager.flow.store).approve_in_session(
-            "s", skill="demo", folder=command.base_directory, digest=command.digest, channel="x"
+            "s", skill="demo", folder=command.base_directory, digest=command.digest, channel="x", walls=BOUNDS
         )
         manager.flow.approving.keep(prepared, OptionAnswer("yes_in_session", "x", time.time(), "any"))
         assert wait_for(lambda: len(gate.requests) == 2, 30)

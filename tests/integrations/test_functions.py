@@ -225,7 +225,13 @@ def test_a_trusted_skill_runs_without_a_question(tmp_path: Path, policy: ScriptP
     with functions(tmp_path, policy=policy) as tools:
         base = tmp_path / "skills/demo"
         store = StateStore(tmp_path / "state")
-        StandingApprovals(store).trust(skill="demo", folder=base, digest=manifest_of(base).digest, channel="test")
+        StandingApprovals(store).trust(
+            skill="demo",
+            folder=base,
+            digest=manifest_of(base).digest,
+            channel="test",
+            walls=tools.manager.flow.bounds(None),
+        )
         store.close()
         assert statuses(loaded(tools))[0] == "ok"
         (base / "new.md").write_text("x")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from skillkit.cli.exit_codes import WRONG_USAGE
+from skillkit.cli.exit_codes import REFUSED, WRONG_USAGE
 from skillkit.cli.options import (
     MissingError,
     echo_json,
@@ -19,7 +20,7 @@ from skillkit.cli.options import (
     state_option,
     table,
 )
-from skillkit.core.decide.requests import PastRequest, World
+from skillkit.core.decide.requests import PastRequest, World, require_offered
 from skillkit.core.decide.trust import Approval
 from skillkit.core.questions import OptionRequest, Prompt
 from skillkit.present.request import whole_text
@@ -28,6 +29,7 @@ from skillkit.present.terminal import visible
 __all__ = ["approvals"]
 
 CHANNEL = "cli"
+NO = "no"
 SHORT_ID = 12
 NEWEST = 20
 
@@ -46,11 +48,11 @@ def approvals(ctx: click.Context, window: bool, state_dir: Path | None) -> None:
     \b
     Examples:
       skillkit approvals list                      what is waiting
-      skillkit approvals show 3f2a                 all about one question
-      skillkit approvals answer 3f2a yes_once      answer it
-      skillkit approvals sessions                  what you approved for a session
-      skillkit approvals end csv-report            ask again from now on
-      skillkit approvals --window                  the same on a page, in a window
+      skillkit approvals show 3f2a81c09d4e               all about one question
+      skillkit approvals answer 3f2a81c09d4e yes_once    see it and answer it
+      skillkit approvals sessions                        what you approved for a session
+      skillkit approvals end csv-report                  ask again from now on
+      skillkit approvals --window                        the same on a page, in a window
     """
     if window and ctx.invoked_subcommand is None:
         from skillkit.cli.window import run_window
@@ -113,12 +115,12 @@ def list_past(past: list[PastRequest], folder: Path, *, as_json: bool) -> None:
 @state_option
 @json_option
 def show_command(request_id: str, state_dir: Path | None, as_json: bool) -> None:
-    """Show one question; the beginning of its id is enough.
+    """Show one question; the first 12 characters of its id are enough.
 
     \b
     Examples:
-      skillkit approvals show 3f2a
-      skillkit approvals show 3f2a --json
+      skillkit approvals show 3f2a81c09d4e
+      skillkit approvals show 3f2a81c09d4e --json
     """
     with World(state_dir) as world:
         request = named_request(world.pending(), request_id)
@@ -138,11 +140,15 @@ def show_command(request_id: str, state_dir: Path | None, as_json: bool) -> None
 def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_json: bool) -> None:
     """Answer one question with the id of one of its options; the first answer wins.
 
+    The whole id, as 'skillkit approvals show' gives it, stands for all that the question says. With the first 12
+    characters of it the question is shown and the answer confirmed on the terminal: another question may have come
+    to begin alike.
+
     \b
     Examples:
-      skillkit approvals answer 3f2a yes_once
-      skillkit approvals answer 3f2a yes_in_session
-      skillkit approvals answer 3f2a no
+      skillkit approvals answer 3f2a81c09d4e yes_once
+      skillkit approvals answer 3f2a81c09d4e yes_in_session
+      skillkit approvals answer 3f2a81c09d4e no
     """
     with World(state_dir) as world:
         request = named_request(world.pending(), request_id)
@@ -150,7 +156,10 @@ def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_j
             request = named_request([past.request for past in world.history()], request_id)
         if request is None:
             raise MissingError(f"There is no question {request_id!r}. 'skillkit approvals list' shows what waits.")
-        answer = world.answer(request.id, option_id, CHANNEL)
+        require_offered(request, option_id)
+        if request.id != request_id and not is_refusal(request, option_id):
+            require_seen(request, option_id)
+        answer = world.answer(request.id, option_id, CHANNEL, created_at=request.created_at)
     if as_json:
         echo_json(answer=asdict(answer))
     else:
@@ -210,11 +219,36 @@ def end_command(
             click.echo(f"Ended: {on_one_line(each.skill)} in session {on_one_line(each.session_id or '')}.")
 
 
+def is_refusal(request: OptionRequest, option_id: str) -> bool:
+    """A no to a script runs nothing, whichever script it is."""
+    return option_id == NO and Prompt.from_context(request.context) is not None
+
+
+def require_seen(request: OptionRequest, option_id: str) -> None:
+    """Who can ask can make two questions whose ids begin alike; only what a person sees here is what they answer."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            f"Nobody saw which question begins with that, and others may begin alike. Look at it with "
+            f"'skillkit approvals show {request.id[:SHORT_ID]}' and answer with the whole id that it gives, "
+            "or answer at a terminal."
+        )
+    click.echo(request_text(request), err=True)
+    if not click.confirm(f"\nAnswer {option_id!r} to exactly this?", err=True):
+        click.echo("It is not answered.", err=True)
+        raise click.exceptions.Exit(REFUSED)
+
+
 def named_request(requests: list[OptionRequest], given: str) -> OptionRequest | None:
-    """By its id or the beginning of it; the same question asked again counts once."""
+    """By its id or a long beginning of it; the same question asked again counts once."""
     found = {request.id: request for request in requests if request.id.startswith(given)}
     if given in found:
         return found[given]
+    if len(given) < SHORT_ID and found:
+        raise click.BadParameter(
+            f"{given!r} is too short to tell one question from another that somebody made to begin alike. "
+            f"Write the id, or at least its first {SHORT_ID} characters.",
+            param_hint="'ID'",
+        )
     if len(found) > 1:
         raise click.BadParameter(
             f"{given!r} fits {len(found)} questions: {', '.join(sorted(found))}. Write more of it.", param_hint="'ID'"
@@ -231,7 +265,7 @@ def request_text(request: OptionRequest) -> str:
         told = [on_one_line(request.title), *(f"  │ {line}" for line in visible(request.message).splitlines())]
     size = max(len(option.id) for option in request.options)
     options = [f"  {option.id:<{size}}  {on_one_line(option.label)}" for option in request.options]
-    return "\n".join([*told, "", "Options:", *options])
+    return "\n".join([*told, "", f"Id: {on_one_line(request.id)}", "Options:", *options])
 
 
 def short_ids(requests: list[OptionRequest]) -> list[str]:

@@ -166,7 +166,7 @@ def show_approval(stage: Stage) -> None:
     with World(stage.state) as world, waiting_run(stage, world) as run:
         request = first_request(world, run)
         click.echo(prompt_text(request, screen_width(), color=True, source_rows=SOURCE_ROWS).rstrip())
-        words = ["approvals", "answer", request.id[:12], "yes_once", "--state-dir", stage.state]
+        words = ["approvals", "answer", request.id, "yes_once", "--state-dir", stage.state]
         show_step("You answer where you are: in the terminal, in another one, on a page.", words)
         heading("Now it has run.")
         click.echo(run.result().stdout, nl=False)

@@ -12,6 +12,7 @@ import click
 from skillkit.cli.exit_codes import REFUSED
 from skillkit.cli.options import (
     SKILL,
+    Chosen,
     MissingError,
     Places,
     counted,
@@ -20,6 +21,7 @@ from skillkit.cli.options import (
     manager_for,
     moment_text,
     on_one_line,
+    policy_options,
     roots_options,
     state_option,
     table,
@@ -60,6 +62,7 @@ def trust() -> None:
 
 @trust.command("add")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
+@policy_options
 @roots_options
 @click.option("--digest", "reviewed", metavar="SHA256", help="Only if its content has this digest, all of it.")
 @click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
@@ -69,18 +72,22 @@ def add_command(
     reviewed: str | None,
     is_sure: bool,
     as_json: bool,
-    **places: Unpack[Places],
+    **chosen: Unpack[Chosen],
 ) -> None:
-    """Trust a skill with exactly its present content.
+    """Trust a skill with exactly its present content, within the walls that are shown.
+
+    A run that would get more than these walls give, such as the network, is asked about all the same.
 
     \b
     Examples:
       skillkit trust add csv-report
+      skillkit trust add csv-report --network
       skillkit trust add csv-report --yes
       skillkit trust add csv-report --yes --digest 685465d6...
     """
-    with manager_for(places) as manager:
+    with manager_for(chosen) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
+        walls, sentences = manager.flow.bounds(None), manager.flow.reach_of_any(skill.base_directory)
     manifest, place = manifest_of(skill.base_directory), skill.base_directory
     require_reviewed(skill.name, manifest.digest, reviewed)
     store = StateStore(folder)
@@ -89,10 +96,10 @@ def add_command(
         # The copy comes first: what is shown is read from it, and it is what will run.
         copy = snapshot_of(place, manifest, folder / "snapshots", approvals.digests)
         before = approvals.last_approved_digest(skill.name, place)
-        show_what(skill, manifest, copy, folder / "snapshots" / before if before else None)
+        show_what(skill, manifest, copy, folder / "snapshots" / before if before else None, sentences)
         if not is_sure:
             require_yes()
-        kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL)
+        kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL, walls=walls)
     except OSError as error:
         raise StateUnavailableError(
             f"No copy of {skill.name!r} can be kept in {folder}: {error.strerror or error}. "
@@ -128,7 +135,7 @@ def require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
         )
 
 
-def show_what(skill: Skill, manifest: Manifest, copy: Path, approved: Path | None) -> None:
+def show_what(skill: Skill, manifest: Manifest, copy: Path, approved: Path | None, walls: tuple[str, ...]) -> None:
     """All that a question about one of its scripts would show of the skill."""
     from skillkit.core.decide.changes import changes_between
     from skillkit.core.decide.risk import risk_flags  # reads code; other commands do not
@@ -143,6 +150,7 @@ def show_what(skill: Skill, manifest: Manifest, copy: Path, approved: Path | Non
         *labelled("scripts", scripts or ["none"]),
         *labelled("risks", risks or ["none found, which proves nothing"]),
         ("changed", change_summary(approved, len(changes))),
+        *labelled("walls", list(walls)),
         ("digest", manifest.digest),
     ]
     click.echo("\n".join([*columns(facts, UNLIMITED), *map(change_text, changes)]), err=True)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from skillkit.core.bounds import Bounds
 from skillkit.core.decide import StandingApprovals
 from skillkit.core.exceptions import (
     ApprovalDeclinedError,
@@ -21,7 +22,7 @@ from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionReques
 from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.state import StateStore
 
-__all__ = ["Approving", "Cancellation", "require_approved", "unavailable"]
+__all__ = ["Approving", "Cancellation", "require_approved", "require_bounds", "unavailable"]
 
 LOOK_SECONDS = 0.02
 STORE_LOOK_SECONDS = 0.5
@@ -77,16 +78,16 @@ class Approving:
         self.standing = StandingApprovals(store)
         self._lock = threading.Lock()
         self._asked: dict[str, _Question] = {}
-        self._coverable: dict[_Coverage, tuple[str | None, str, Path, str]] = {}
-        self._unnamed_session: dict[tuple[str, Path], tuple[str, str]] = {}
+        self._coverable: dict[_Coverage, PreparedRun] = {}
+        self._unnamed_session: dict[tuple[str, Path], tuple[str, str, Bounds]] = {}
         self._spent: dict[tuple[str, float], None] = {}
 
-    def covering(self, command: ScriptCommand) -> tuple[str, str] | None:
-        """The kind of approval under which this content may run, and the channel it came through."""
-        digest, channel = self._unnamed_session.get(place(command), ("", ""))
-        if command.session_id is None and digest == command.digest:
-            return "session", channel
-        found = self.standing.covering(command.session_id, command.skill_name, command.digest)
+    def covering(self, command: ScriptCommand, bounds: Bounds) -> tuple[str, str] | None:
+        """The kind of approval under which this content may run within these bounds, and its channel."""
+        kept = self._unnamed_session.get(place(command)) if command.session_id is None else None
+        if kept is not None and kept[0] == command.digest and kept[2].hold(bounds):
+            return "session", kept[1]
+        found = self.standing.covering(command.session_id, command.skill_name, command.digest, bounds)
         return (found.kind, found.channel) if found else None
 
     def last_approved_digest(self, command: ScriptCommand) -> str | None:
@@ -115,10 +116,10 @@ class Approving:
         command = prepared.command
         if is_for_one_run(prepared, answer):
             self._spend(answer)
-        if answer.option_id != IN_SESSION:
+        if answer.option_id != IN_SESSION or prepared.bounds is None:
             return
         if command.session_id is None:
-            self._unnamed_session[place(command)] = (command.digest, answer.channel)
+            self._unnamed_session[place(command)] = (command.digest, answer.channel, prepared.bounds)
         else:
             self.standing.approve_in_session(
                 command.session_id,
@@ -126,10 +127,11 @@ class Approving:
                 folder=command.base_directory,
                 digest=command.digest,
                 channel=answer.channel,
+                walls=prepared.bounds,
             )
         with self._lock:
-            for open_question, key in self._coverable.items():
-                if key == coverage(command):
+            for open_question, asking in self._coverable.items():
+                if is_about_the_same(asking, prepared):
                     open_question.found()
 
     def end_unnamed_session(self, skill: str | None) -> None:
@@ -151,16 +153,20 @@ class Approving:
 
     @contextmanager
     def _covered_meanwhile(self, prepared: PreparedRun) -> Iterator[_Coverage]:
+        bounds = prepared.bounds if prepared.is_coverable else None
+
         def look() -> bool:
+            if bounds is None:
+                return False
             try:
-                return prepared.is_coverable and self.covering(prepared.command) is not None
+                return self.covering(prepared.command, bounds) is not None
             except StateUnavailableError:
                 return False
 
         covered = _Coverage(look)
         if prepared.is_coverable:
             with self._lock:
-                self._coverable[covered] = coverage(prepared.command)
+                self._coverable[covered] = prepared
         try:
             yield covered
         finally:
@@ -225,8 +231,22 @@ def place(command: ScriptCommand) -> tuple[str, Path]:
     return command.skill_name, command.base_directory
 
 
-def coverage(command: ScriptCommand) -> tuple[str | None, str, Path, str]:
-    return command.session_id, *place(command), command.digest
+def is_about_the_same(asking: PreparedRun, approved: PreparedRun) -> bool:
+    """Whether a word for the session about one answers the other too."""
+    if asking.bounds is None or approved.bounds is None or not approved.bounds.hold(asking.bounds):
+        return False
+    ours, theirs = asking.command, approved.command
+    is_same_content = (place(ours), ours.digest) == (place(theirs), theirs.digest)
+    return is_same_content and ours.session_id == theirs.session_id
+
+
+def require_bounds(prepared: PreparedRun, bounds_of: Callable[[ScriptCommand], Bounds]) -> None:
+    """What a person said yes to is a run within what they were shown; walls that became wider are another question."""
+    if prepared.bounds is not None and not prepared.bounds.hold(bounds_of(prepared.command)):
+        command, reason = prepared.command, "The walls are wider than those that were shown"
+        raise ScriptRefusedError(
+            f"{command.skill_name}: {command.script_name} may not run. {reason}. Ask again.", reasons=[reason]
+        )
 
 
 def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None:
@@ -240,7 +260,7 @@ def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None
     if prepared.request is None or answer.request_id != prepared.request.id:
         reason = "The answer belongs to another question"
         raise ScriptRefusedError(
-            f"{reason}: skill, script or arguments are not those that were shown. Ask again.", reasons=[reason]
+            f"{reason}: skill, script, arguments or walls are not those that were shown. Ask again.", reasons=[reason]
         )
     if answer.option_id == NO:
         command, reason = prepared.command, f"Declined by a person ({answer.channel})."

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skillkit.core.approving import Approving, Cancellation, require_approved
+from skillkit.core.approving import Approving, Cancellation, require_approved, require_bounds
+from skillkit.core.bounds import Bounds
 from skillkit.core.decide import after_change, approval_request, decide, decided
 from skillkit.core.digest import snapshot_of
 from skillkit.core.exceptions import (
@@ -107,17 +108,20 @@ class Flow:
         """
         command = self.resolved(skill, call)
         ruling = decide(command, self.policy)
-        covering = self.approving.covering(command) if ruling.is_coverable else None
+        if ruling.decision is not Decision.ASK:
+            return PreparedRun(command, ruling.decision, ruling.reasons, error=ruling.error)
+        bounds = self.bounds(command)
+        covering = self.approving.covering(command, bounds) if ruling.is_coverable else None
         if covering is not None:
             ruling = decided(ruling, covering[0])
-        if ruling.decision is not Decision.ASK:
-            channel = covering[1] if covering else None
-            return PreparedRun(command, ruling.decision, ruling.reasons, error=ruling.error, channel=channel)
+            return PreparedRun(command, ruling.decision, ruling.reasons, channel=covering[1], bounds=bounds)
         if self.approving.last_approved_digest(command) not in (None, command.digest):
             ruling = after_change(ruling)
         prompt = self.prompt((command,), ruling.reasons)
-        request = approval_request(command, prompt, is_coverable=ruling.is_coverable)
-        return PreparedRun(command, Decision.ASK, ruling.reasons, request, is_coverable=ruling.is_coverable)
+        request = approval_request(command, prompt, bounds, is_coverable=ruling.is_coverable)
+        return PreparedRun(
+            command, Decision.ASK, ruling.reasons, request, is_coverable=ruling.is_coverable, bounds=bounds
+        )
 
     def resolved(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:
         if skill is None:
@@ -144,18 +148,34 @@ class Flow:
 
     def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
         """What the walls will and will not allow, in sentences."""
+        granted = [path for each in commands for path in granted_paths(each, self.state_dir)]
+        first = commands[0]
+        return self.sentences(first.base_directory, first.workspace, granted, max(each.timeout for each in commands))
+
+    def reach_of_any(self, folder: Path) -> tuple[str, ...]:
+        """The same for whichever script of the skill in this folder, wherever it is run."""
+        return self.sentences(folder, "it is run in", ["files and folders"], self.policy.timeout_seconds)
+
+    def sentences(
+        self, folder: Path, workspace: Path | str | None, granted: Sequence[str], timeout: float
+    ) -> tuple[str, ...]:
         from skillkit.core.decide.reach import wall_sentences
 
-        granted = [path for each in commands for path in granted_paths(each, self.state_dir)]
         return wall_sentences(
             self.policy,
             tier=sandbox_for(self.policy).tier,
-            skill=str(commands[0].base_directory),
-            workspace=commands[0].workspace,
+            skill=str(folder),
+            workspace=workspace,
             granted=granted,
-            timeout=commands[0].timeout,
-            is_root=os.name == "posix" and os.geteuid() == 0,
+            timeout=timeout,
+            is_root=is_root(),
         )
+
+    def bounds(self, command: ScriptCommand | None) -> Bounds:
+        """What a run gets, to be compared; without a command, any script of a skill in any workspace."""
+        from skillkit.core.decide.reach import bounds_of
+
+        return bounds_of(self.policy, command, tier=sandbox_for(self.policy).tier, is_root=is_root())
 
     def complete(
         self,
@@ -174,6 +194,7 @@ class Flow:
         """
         try:
             require_approved(prepared, answer)
+            require_bounds(prepared, self.bounds)
             require_workspace(prepared.command.workspace)
             sandbox = sandbox_for(self.policy)
             is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
@@ -203,7 +224,8 @@ class Flow:
             moved = self.guard.end(guarded)
         isolation = isolation_of(confined.isolation, ended, source=source_of(prepared.command, command, snapshot))
         artifacts = self.work_folders.artifacts(work)
-        result = with_word_of(moved, outcome(command, ended, isolation, artifacts, explanation_of(walls, isolation)))
+        explain = explanation_of(walls, isolation, self.state_dir)
+        result = with_word_of(moved, outcome(command, ended, isolation, artifacts, explain))
         self.record_end(command, started.seq, ended, result, moved)
         return result
 
@@ -421,6 +443,10 @@ class ScriptExecutor:
     def close(self) -> None:
         """Removes what scripts left in their work folders and lets go of the state."""
         self._flow.close()
+
+
+def is_root() -> bool:
+    return os.name == "posix" and os.geteuid() == 0
 
 
 def require_seconds(timeout: object) -> None:

@@ -8,6 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skillkit.core.bounds import Bounds
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionRequest
 
@@ -192,6 +193,8 @@ class PreparedRun:
     """Whether an approval of the same content, given meanwhile, answers the question too."""
     channel: str | None = None
     """Through which the approval came that allows this."""
+    bounds: Bounds | None = None
+    """What a person's word for this is about, where one is asked for or was given."""
     asked_for: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What the record says of a call that could not be made a command."""
 

@@ -36,6 +36,7 @@ __all__ = [
 OnOutput = Callable[[str, bytes], None]
 SHIM_TIMEOUT_SECONDS = 10.0
 NAMED_ASIDE = 5
+NAME_CHARACTERS = 250
 # They take modules and settings from every folder above a script: code that nobody approved.
 SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
 
@@ -143,14 +144,19 @@ def with_word_of(moved: tuple[SetAside, ...], result: ScriptExecutionResult) -> 
     if not moved:
         return result
     more = f" and {len(moved) - NAMED_ASIDE} more" if len(moved) > NAMED_ASIDE else ""
-    names = ", ".join(each.path for each in moved[:NAMED_ASIDE]) + more
+    names = ", ".join(quoted(each.path) for each in moved[:NAMED_ASIDE]) + more
     kept = next((os.path.dirname(each.kept) for each in moved if each.kept), "")
     left = [each.path for each in moved if not each.kept]
     said = f"The script made or changed what agents, editors, shells or git obey: {names}."
     said += f" It was moved to {kept}; look at it before you put anything back." if kept else ""
-    said += f" Remove what could not be moved: {', '.join(left[:NAMED_ASIDE])}." if left else ""
+    said += f" Remove what could not be moved: {', '.join(map(quoted, left[:NAMED_ASIDE]))}." if left else ""
     run_log.warning(said)
     return replace(result, hint=f"{result.hint} {said}".strip())
+
+
+def quoted(path: str) -> str:
+    """A script chose the name: it can neither write a sentence of its own nor hide what it is."""
+    return repr(path if len(path) <= NAME_CHARACTERS else f"{path[:NAME_CHARACTERS]}...")
 
 
 def source_of(decided: ScriptCommand, run: ScriptCommand, mounted: Path | None) -> str:

@@ -86,6 +86,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "create index approvals_by_skill on approvals (skill, folder)",
     ),
+    # What was approved before this was kept covers no run, so that a person is asked once more.
+    ("alter table approvals add column walls text not null default ''",),
 )
 
 _SWITCH_PAUSE_SECONDS = 0.005

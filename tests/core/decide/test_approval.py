@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from commands import COMMAND
+from commands import BOUNDS, COMMAND, WIDER
 
 from skillkit.core.decide import approval_request, joint_request
 from skillkit.core.questions import OPTIONS, SINGLE_USE, FileChange, Prompt, PromptCommand, RiskFlag
@@ -30,14 +30,14 @@ def prompt(*reasons: str) -> Prompt:
 
 def test_a_request_says_what_would_run_and_why_it_is_asked() -> None:
     command = replace(COMMAND, script_arguments=("a b", "-x"), session_id="s")
-    request = approval_request(command, prompt("One.", "Two."))
+    request = approval_request(command, prompt("One.", "Two."), BOUNDS)
     assert (request.title, request.message) == ("Run scripts/run.sh of the skill demo?", "One. Two.")
     assert (request.options, request.session_id) == (OPTIONS, "s")
     assert Prompt.from_context(json.loads(json.dumps(request.context))) == prompt("One.", "Two.")
 
 
 def test_the_same_call_gives_the_same_request() -> None:
-    first, second = (approval_request(replace(COMMAND), prompt("One.")) for _ in range(2))
+    first, second = (approval_request(replace(COMMAND), prompt("One."), BOUNDS) for _ in range(2))
     assert first == second
     assert len(first.id) == 64
 
@@ -55,29 +55,46 @@ def test_the_same_call_gives_the_same_request() -> None:
         {"cwd": "/elsewhere"},
         {"workspace": Path("/workspace")},
         {"argument_paths": ("/data/a.csv",)},
+        {"interpreter": "zsh"},
+        {"timeout": 31},
+        {"output_limit": 101},
+        {"skill_name": "other"},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_another_call_gives_another_id(change: dict[str, object]) -> None:
     other = replace(COMMAND, **change)  # type: ignore[arg-type]  # any field
-    assert approval_request(other, prompt()).id != approval_request(COMMAND, prompt()).id
+    assert approval_request(other, prompt(), BOUNDS).id != approval_request(COMMAND, prompt(), BOUNDS).id
+
+
+@pytest.mark.parametrize("change", WIDER, ids=lambda change: next(iter(change)))
+def test_other_walls_give_another_id(change: dict[str, object]) -> None:
+    other = replace(BOUNDS, **change)  # type: ignore[arg-type]  # any field
+    assert approval_request(COMMAND, prompt(), other).id != approval_request(COMMAND, prompt(), BOUNDS).id
+
+
+def test_what_is_said_of_the_walls_and_of_the_answers_is_part_of_the_id() -> None:
+    plain = approval_request(COMMAND, prompt(), BOUNDS, is_coverable=False)
+    told = replace(prompt(), walls=("It can use the network.",))
+    assert approval_request(COMMAND, told, BOUNDS, is_coverable=False).id != plain.id
+    assert approval_request(COMMAND, prompt(), BOUNDS, is_coverable=True).id != plain.id
 
 
 def test_session_and_call_are_not_mixed_up() -> None:
     one, other = replace(COMMAND, session_id="a", call_id="b"), replace(COMMAND, session_id="b", call_id="a")
-    assert approval_request(one, prompt()).id != approval_request(other, prompt()).id
+    assert approval_request(one, prompt(), BOUNDS).id != approval_request(other, prompt(), BOUNDS).id
     joined = replace(COMMAND, session_id="ab", call_id="")
-    assert approval_request(joined, prompt()).id != approval_request(one, prompt()).id
+    assert approval_request(joined, prompt(), BOUNDS).id != approval_request(one, prompt(), BOUNDS).id
 
 
 def test_why_it_is_asked_and_half_characters_do_not_matter_to_the_id() -> None:
     odd = replace(COMMAND, argv=("/bin/bash", "\udcff"))
-    assert approval_request(odd, prompt("One.")).id == approval_request(odd, prompt("Two.")).id
+    assert approval_request(odd, prompt("One."), BOUNDS).id == approval_request(odd, prompt("Two."), BOUNDS).id
 
 
 def test_one_question_about_several_runs_is_about_exactly_these_in_this_order() -> None:
     first, second, third = (
-        PreparedRun(command, Decision.ASK, (), approval_request(command, prompt("One.")))
+        PreparedRun(command, Decision.ASK, (), approval_request(command, prompt("One."), BOUNDS))
         for command in (replace(COMMAND, script_name=f"scripts/{name}.sh") for name in "abc")
     )
     ids = {
@@ -92,17 +109,17 @@ def test_one_question_about_several_runs_is_about_exactly_these_in_this_order() 
 
 def test_one_workspace_is_not_another() -> None:
     one, other = (replace(COMMAND, workspace=Path(name)) for name in ("/one", "/other"))
-    assert approval_request(one, prompt()).id != approval_request(other, prompt()).id
+    assert approval_request(one, prompt(), BOUNDS).id != approval_request(other, prompt(), BOUNDS).id
 
 
 def test_the_question_about_a_program_names_the_program() -> None:
     program = replace(COMMAND, is_program=True, script_path=Path("/usr/bin/git"), script_name="git")
-    assert approval_request(program, prompt()).title == "Run the program /usr/bin/git?"
+    assert approval_request(program, prompt(), BOUNDS).title == "Run the program /usr/bin/git?"
 
 
 def prepared(call_id: str, *, is_asked: bool = True) -> PreparedRun:
     command = replace(COMMAND, skill_name=f"demo-{call_id}", call_id=call_id, session_id=f"s-{call_id}")
-    request = approval_request(command, prompt()) if is_asked else None
+    request = approval_request(command, prompt(), BOUNDS) if is_asked else None
     return PreparedRun(command, Decision.ASK, (), request)
 
 
@@ -119,9 +136,9 @@ def test_one_question_for_several_runs_is_about_exactly_these() -> None:
 
 def test_what_is_asked_about_every_time_gets_any_yes_for_one_run_only() -> None:
     both, once = ["yes_once", "yes_in_session"], ["yes_once"]
-    assert approval_request(COMMAND, prompt(), is_coverable=True).context[SINGLE_USE] == once
-    assert approval_request(COMMAND, prompt(), is_coverable=False).context[SINGLE_USE] == both
-    assert approval_request(COMMAND, prompt()).context[SINGLE_USE] == both, "unless somebody says otherwise"
+    assert approval_request(COMMAND, prompt(), BOUNDS, is_coverable=True).context[SINGLE_USE] == once
+    assert approval_request(COMMAND, prompt(), BOUNDS, is_coverable=False).context[SINGLE_USE] == both
+    assert approval_request(COMMAND, prompt(), BOUNDS).context[SINGLE_USE] == both, "unless somebody says otherwise"
     every_time, coverable = prepared("a"), replace(prepared("b"), is_coverable=True)
     for runs, expected in (((coverable, coverable), once), ((coverable, every_time), both)):
         assert joint_request(runs, prompt()).context[SINGLE_USE] == expected

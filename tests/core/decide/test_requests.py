@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from asking import answered_by_thread, askers_of, in_threads, only_pending, request_named
+from commands import BOUNDS
 from running import wait_for
 
 from skillkit import (
@@ -200,7 +201,7 @@ def test_a_closed_world_holds_no_file_and_opens_again(tmp_path: Path) -> None:
 def test_a_world_shows_and_ends_what_was_approved_for_sessions(world: World, tmp_path: Path) -> None:
     standing = StandingApprovals(world._store)
     given = [
-        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d", channel="web")
+        standing.approve_in_session(session, skill=skill, folder=tmp_path, digest="d", channel="web", walls=BOUNDS)
         for session, skill in (("one", "csv"), ("one", "pdf"), ("two", "csv"))
     ]
     assert world.session_approvals() == given

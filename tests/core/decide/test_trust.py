@@ -8,14 +8,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from commands import BOUNDS
 
 from skillkit import ConfigurationError
 from skillkit.core.decide.trust import SESSION_APPROVAL_SECONDS, StandingApprovals
 from skillkit.core.state import StateStore
 
-PDF = {"skill": "pdf", "folder": "/skills/pdf", "channel": "terminal"}
+PDF: dict[str, Any] = {"skill": "pdf", "folder": "/skills/pdf", "channel": "terminal", "walls": BOUNDS}
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def test_a_session_approval_covers_the_same_skill_in_the_same_session_with_the_s
     approvals: StandingApprovals,
 ) -> None:
     given = approvals.approve_in_session("one", digest="d1", **PDF)
-    assert approvals.covering("one", "pdf", "d1") == given
+    assert approvals.covering("one", "pdf", "d1", BOUNDS) == given
     assert (given.kind, given.session_id, given.digest, given.channel) == ("session", "one", "d1", "terminal")
     assert given.approved_at == pytest.approx(time.time(), abs=60)
     for session, skill, digest in [
@@ -44,14 +46,14 @@ def test_a_session_approval_covers_the_same_skill_in_the_same_session_with_the_s
         ("one", "csv", "d1"),
         ("one", "pdf", "d2"),
     ]:
-        assert approvals.covering(session, skill, digest) is None
+        assert approvals.covering(session, skill, digest, BOUNDS) is None
 
 
 def test_a_new_content_takes_the_place_of_the_old_one(approvals: StandingApprovals) -> None:
     approvals.approve_in_session("one", digest="d1", **PDF)
     approvals.approve_in_session("one", digest="d2", **PDF)
-    assert approvals.covering("one", "pdf", "d1") is None
-    assert approvals.covering("one", "pdf", "d2") is not None
+    assert approvals.covering("one", "pdf", "d1", BOUNDS) is None
+    assert approvals.covering("one", "pdf", "d2", BOUNDS) is not None
 
 
 def test_a_session_approval_needs_a_session(approvals: StandingApprovals) -> None:
@@ -65,9 +67,11 @@ def test_another_process_of_the_same_session_is_covered(approvals: StandingAppro
     code = (
         "import sys\nfrom skillkit.core.decide.trust import StandingApprovals\nfrom skillkit.core.state import StateStore\n"
         "store = StateStore(sys.argv[1])\n"
-        "print([bool(StandingApprovals(store).covering(each, 'pdf', 'd1')) for each in ('one', 'two')])\nstore.close()"
+        "from skillkit.core.bounds import Bounds\nstanding, walls = StandingApprovals(store), Bounds.from_text(sys.argv[2])\n"
+        "print([bool(standing.covering(each, 'pdf', 'd1', walls)) for each in ('one', 'two')])\nstore.close()"
     )
-    done = subprocess.run([sys.executable, "-c", code, store.folder], capture_output=True, text=True, check=True)
+    words = [sys.executable, "-c", code, str(store.folder), BOUNDS.to_text()]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == "[True, False]\n"
 
 
@@ -78,8 +82,8 @@ def test_an_old_session_approval_is_worth_nothing_and_is_cleared_away_while_trus
     approvals.trust(digest="t1", **PDF)
     later = time.time() + SESSION_APPROVAL_SECONDS + 1
     monkeypatch.setattr("skillkit.core.decide.trust.time.time", lambda: later)
-    assert approvals.covering("one", "pdf", "d1") is None
-    assert approvals.covering("one", "pdf", "t1") is not None
+    assert approvals.covering("one", "pdf", "d1", BOUNDS) is None
+    assert approvals.covering("one", "pdf", "t1", BOUNDS) is not None
     approvals.approve_in_session("two", digest="d2", **PDF)
     with store.connection() as connection:
         kept = connection.execute("select kind, digest from approvals order by seq").fetchall()
@@ -89,25 +93,25 @@ def test_an_old_session_approval_is_worth_nothing_and_is_cleared_away_while_trus
 def test_trust_covers_every_session_until_it_is_removed(approvals: StandingApprovals) -> None:
     given = approvals.trust(digest="d1", **PDF)
     assert (given.kind, given.session_id) == ("trust", None)
-    assert approvals.covering(None, "pdf", "d1") == given
-    assert approvals.covering("any", "pdf", "d1") == given
-    assert approvals.covering("any", "pdf", "d2") is None
-    assert approvals.covering("any", "csv", "d1") is None
+    assert approvals.covering(None, "pdf", "d1", BOUNDS) == given
+    assert approvals.covering("any", "pdf", "d1", BOUNDS) == given
+    assert approvals.covering("any", "pdf", "d2", BOUNDS) is None
+    assert approvals.covering("any", "csv", "d1", BOUNDS) is None
     assert approvals.remove_trust("pdf") == [given]
     assert approvals.remove_trust("pdf") == []
-    assert approvals.covering("any", "pdf", "d1") is None
+    assert approvals.covering("any", "pdf", "d1", BOUNDS) is None
 
 
 def test_trusting_a_new_content_ends_the_trust_in_the_old_one(approvals: StandingApprovals) -> None:
     approvals.trust(digest="d1", **PDF)
     approvals.trust(digest="d2", **PDF)
     assert [each.digest for each in approvals.trusted()] == ["d2"]
-    assert approvals.covering("any", "pdf", "d1") is None
+    assert approvals.covering("any", "pdf", "d1", BOUNDS) is None
 
 
 def test_two_copies_of_a_skill_are_trusted_one_by_one(approvals: StandingApprovals) -> None:
     for folder in ("/b", "/a"):
-        approvals.trust(skill="pdf", folder=Path(folder), digest=f"of{folder}", channel="cli")
+        approvals.trust(skill="pdf", folder=Path(folder), digest=f"of{folder}", channel="cli", walls=BOUNDS)
     assert [each.folder for each in approvals.trusted()] == ["/a", "/b"]
     assert [each.folder for each in approvals.remove_trust("pdf", folder=Path("/a"))] == ["/a"]
     assert [each.folder for each in approvals.trusted()] == ["/b"]
@@ -117,7 +121,7 @@ def test_removing_trust_leaves_session_approvals_alone(approvals: StandingApprov
     approvals.approve_in_session("one", digest="d1", **PDF)
     approvals.trust(digest="d1", **PDF)
     approvals.remove_trust("pdf")
-    cover = approvals.covering("one", "pdf", "d1")
+    cover = approvals.covering("one", "pdf", "d1", BOUNDS)
     assert cover is not None
     assert cover.kind == "session"
 
@@ -137,7 +141,7 @@ def test_the_last_approved_content_is_known_whatever_kind_of_approval_it_was(app
 def test_a_folder_is_the_same_by_whatever_link_it_is_reached(approvals: StandingApprovals, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    approvals.trust(skill="pdf", folder=tmp_path / "link", digest="d1", channel="cli")
+    approvals.trust(skill="pdf", folder=tmp_path / "link", digest="d1", channel="cli", walls=BOUNDS)
     assert approvals.last_approved_digest("pdf", tmp_path / "real") == "d1"
     assert [each.folder for each in approvals.remove_trust("pdf", folder=tmp_path / "link")] == [
         str((tmp_path / "real").resolve())
@@ -145,15 +149,15 @@ def test_a_folder_is_the_same_by_whatever_link_it_is_reached(approvals: Standing
 
 
 def test_looking_makes_no_file(approvals: StandingApprovals, store: StateStore) -> None:
-    assert approvals.covering("one", "pdf", "d1") is None
+    assert approvals.covering("one", "pdf", "d1", BOUNDS) is None
     assert (approvals.trusted(), approvals.digests()) == ([], frozenset())
     assert approvals.last_approved_digest("pdf", "/x") is None
     assert not store.folder.exists()
 
 
 def test_a_folder_that_is_no_utf8_can_be_trusted(approvals: StandingApprovals) -> None:
-    approvals.trust(skill="p\udcff", folder="/skills/\udcff", digest="d1", channel="cli")
-    assert approvals.covering(None, "p\udcff", "d1") is not None
+    approvals.trust(skill="p\udcff", folder="/skills/\udcff", digest="d1", channel="cli", walls=BOUNDS)
+    assert approvals.covering(None, "p\udcff", "d1", BOUNDS) is not None
     assert approvals.last_approved_digest("p\udcff", "/skills/\udcff") == "d1"
     assert len(approvals.remove_trust("p\udcff", folder="/skills/\udcff")) == 1
 
@@ -169,7 +173,7 @@ def test_the_file_itself_keeps_the_two_kinds_apart(store: StateStore, kind: str,
 
 def test_to_trust_one_skill_no_more_says_nothing_about_another(approvals: StandingApprovals) -> None:
     approvals.trust(digest="d1", **PDF)
-    other = approvals.trust(skill="csv", folder="/skills/csv", digest="d2", channel="terminal")
+    other = approvals.trust(skill="csv", folder="/skills/csv", digest="d2", channel="terminal", walls=BOUNDS)
     assert [gone.skill for gone in approvals.remove_trust("pdf")] == ["pdf"]
     assert approvals.trusted() == [other]
 
@@ -217,5 +221,5 @@ def test_an_approval_for_a_session_holds_thirty_days_and_not_a_moment_longer(
     given = approvals.approve_in_session("one", digest="d1", **PDF)
     for age, holds in ((30 * 86_400 - 1, True), (30 * 86_400, False)):
         monkeypatch.setattr("skillkit.core.decide.trust.time.time", lambda age=age: given.approved_at + age)
-        assert (approvals.covering("one", "pdf", "d1") is not None) is holds
+        assert (approvals.covering("one", "pdf", "d1", BOUNDS) is not None) is holds
         assert bool(approvals.in_sessions()) is holds

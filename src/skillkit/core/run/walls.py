@@ -19,7 +19,7 @@ from skillkit.core.run.process import run_confined
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, is_own_refusal
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
-from skillkit.core.run.sandbox.explain import explanation
+from skillkit.core.run.sandbox.explain import explanation, never_opened
 from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
 from skillkit.core.runs import Isolation, ProcessExit, ScriptCommand
@@ -152,11 +152,11 @@ def require_countable(guarded: Guarded, policy: ScriptPolicy) -> None:
         )
 
 
-def explanation_of(walls: Walls, isolation: Isolation) -> Callable[[str], str]:
+def explanation_of(walls: Walls, isolation: Isolation, state_folder: Path) -> Callable[[str], str]:
     """Which wall a script ran into, by what it wrote to stderr."""
     if isolation.tier == "none":
         return lambda _: ""
-    return lambda stderr: explanation(stderr, walls)
+    return lambda stderr: explanation(stderr, walls, never_opened(state_folder))
 
 
 def require_walls(confined: Confined, argv: tuple[str, ...], ended: ProcessExit) -> None:

@@ -1,19 +1,27 @@
-"""What a confined script complained about -> one sentence that names the wall it ran into, and the remedy."""
+"""What a confined script complained about -> one sentence that names the wall it ran into, and the remedy.
+
+A script can write anything, also to be quoted: a path is named only where the host has it, the walls hide it or keep
+it from being written, and it may be opened at all.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from skillkit.core.paths import is_inside
+from skillkit.core.closed_places import closed_places
+from skillkit.core.paths import is_inside, real_path
 from skillkit.core.run.sandbox.base import Walls
 
-__all__ = ["explanation"]
+__all__ = ["can_be_shown", "explanation", "never_opened"]
 
 TAIL = 8_000  # characters: the cause stands at the end
 LINES = 60
+PATH_CHARACTERS = 250
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/gnu", "/etc/alternatives")
 QUOTED = r"""['"\u2018`](?P<{0}>/[^'"\u2019`]+)['"\u2019`]"""
 PATH = re.compile(
@@ -68,12 +76,37 @@ LIMITS = (
 )
 
 
-def explanation(stderr: str, walls: Walls, *, exists: Callable[[str], bool] = os.path.lexists) -> str:
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What is behind the walls: which paths there are, and which of them no call opens."""
+
+    exists: Callable[[str], bool]
+    is_closed: Callable[[str], bool]
+
+    def has_to_open(self, path: str) -> bool:
+        return self.exists(path) and not self.is_closed(path)
+
+
+def never_opened(state_folder: Path) -> Callable[[str], bool]:
+    """Whether a path, or what it leads to, is a closed place."""
+    places = closed_places(state_folder)
+    return lambda path: places.hold(os.path.normpath(path)) or places.hold(real_path(path))
+
+
+def can_be_shown(path: str) -> bool:
+    """Whether a path can stand in a sentence of ours and be read as what it is."""
+    return path.isprintable() and len(path) <= PATH_CHARACTERS
+
+
+def explanation(
+    stderr: str, walls: Walls, is_closed: Callable[[str], bool], *, exists: Callable[[str], bool] = os.path.lexists
+) -> str:
     """Empty when nothing points to the walls; `exists` tells what the host has behind them."""
+    host = Host(exists, is_closed)
     lines = stderr[-TAIL:].splitlines()[-LINES:]
     mentions_sockets = bool(SOCKET_CALL.search("\n".join(lines)))
     for line in reversed(lines):
-        found = _of_path(line, walls, exists) or _of_limit(line, walls)
+        found = _of_path(line, walls, host) or _of_limit(line, walls)
         if not found and not walls.network:
             is_refused_socket = mentions_sockets and "Permission denied" in line
             found = _BLOCKED if NETWORK.search(line) or is_refused_socket else ""
@@ -93,12 +126,14 @@ def _of_limit(line: str, walls: Walls) -> str:
     return ""
 
 
-def _of_path(line: str, walls: Walls, exists: Callable[[str], bool]) -> str:
+def _of_path(line: str, walls: Walls, host: Host) -> str:
     is_missing, is_read_only = bool(MISSING.search(line)), bool(READ_ONLY.search(line))
     if not is_missing and not is_read_only:
         return ""
     for path in _paths(line):
-        found = _read_only(path, walls) if is_read_only else _hidden(path, walls, exists)
+        if not can_be_shown(path):
+            continue
+        found = _read_only(path, walls, host) if is_read_only else _hidden(path, walls, host)
         if found:
             return found
     return ""
@@ -114,33 +149,55 @@ def _paths(line: str) -> Iterator[str]:
         yield os.path.normpath(match[match.lastgroup or 0])
 
 
-def _read_only(path: str, walls: Walls) -> str:
+def _read_only(path: str, walls: Walls, host: Host) -> str:
     if is_inside(path, walls.skill):
-        return f"{path} belongs to the skill, which is read-only inside the walls; write to $SKILL_WORK_DIR instead."
-    if any(is_inside(path, each) for each in walls.protected):
-        return f"{path} is protected and stays read-only inside the walls; write to another place of the workspace."
+        named = path if host.exists(path) else walls.skill
+        return f"{named} belongs to the skill, which is read-only inside the walls; write to $SKILL_WORK_DIR instead."
+    protected = next((each for each in walls.protected if is_inside(path, each)), "")
+    if protected:
+        is_told = can_be_shown(protected) and not host.is_closed(protected)
+        told = (
+            f"{protected} is protected and stays read-only inside the walls; write to another place of the workspace."
+        )
+        return told if is_told else ""
+    if any(is_inside(path, each) for each in (*SYSTEM, *walls.interpreter)):
+        return "The system's folders are read-only inside the walls; write to $SKILL_WORK_DIR instead."
+    place = path if host.exists(path) else os.path.dirname(path)
+    if walls.filesystem or _is_writable(path, walls) or place == "/" or not host.has_to_open(place):
+        return ""
     return (
-        f"{path} is read-only inside the walls; allow it with --write {path} (policy key writable_paths), "
-        "or write to $SKILL_WORK_DIR."
+        f"{place} is read-only inside the walls; allow it with --write {shlex.quote(place)} "
+        "(policy key writable_paths), or write to $SKILL_WORK_DIR."
     )
 
 
-def _hidden(path: str, walls: Walls, exists: Callable[[str], bool]) -> str:
+def _hidden(path: str, walls: Walls, host: Host) -> str:
     """The host has it and the walls do not show it; or the host has the folder it was to be made in."""
-    if _is_visible(path, walls):
+    if walls.filesystem or _is_visible(path, walls):
         return ""
-    folder = os.path.dirname(path)
-    if exists(path):
-        return f"{path} exists but is outside the walls; allow it with --read {path} (policy key readable_paths)."
-    if folder != "/" and exists(folder):
+    if host.exists(path):
         return (
-            f"{folder} is outside the walls, so {os.path.basename(path)} cannot be read or made there; "
-            f"allow it with --write {folder} (policy key writable_paths)."
+            ""
+            if host.is_closed(path)
+            else (
+                f"{path} exists but is outside the walls; allow it with --read {shlex.quote(path)} "
+                "(policy key readable_paths)."
+            )
         )
-    return ""
+    folder = os.path.dirname(path)
+    if folder == "/" or _is_visible(folder, walls) or not host.has_to_open(folder) or host.is_closed(path):
+        return ""
+    return (
+        f"{folder} is outside the walls, so nothing in it can be read or made; "
+        f"allow it with --write {shlex.quote(folder)} (policy key writable_paths)."
+    )
+
+
+def _is_writable(path: str, walls: Walls) -> bool:
+    own = (walls.work, *walls.writable, *([walls.workspace] if walls.workspace else []))
+    return any(is_inside(path, each) for each in own)
 
 
 def _is_visible(path: str, walls: Walls) -> bool:
-    workspace = (walls.workspace,) if walls.workspace else ()
-    shown = (walls.skill, walls.work, *walls.interpreter, *walls.readable, *walls.writable, *workspace, *SYSTEM)
-    return any(is_inside(path, each) for each in shown)
+    shown = (walls.skill, *walls.interpreter, *walls.readable, *SYSTEM)
+    return _is_writable(path, walls) or any(is_inside(path, each) for each in shown)
