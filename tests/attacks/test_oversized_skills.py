@@ -135,7 +135,10 @@ def test_more_entries_than_a_skill_may_have_are_refused(
         assert manager.execute_skill_script("demo", "run").stdout == "ran\n"
         for number in range(50):
             path = tmp_path / f"skills/demo/{number}"
-            {"files": path.touch, "folders": path.mkdir, "links": lambda path=path: path.symlink_to("x")}[kind]()
+            if kind == "links":
+                path.symlink_to("x")
+            else:
+                (path.mkdir if kind == "folders" else path.touch)()
         with pytest.raises(SizeLimitExceededError, match=r"more than 50 files, links and folders") as caught:
             manager.execute_skill_script("demo", "run")
         assert caught.value.limit == 50
