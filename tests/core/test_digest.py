@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from running import ordinary_user, said_by_user
 
-from skillkit import ContentChangedError, ContentLoadError
+from skillkit import ContentLoadError
 from skillkit.core import digest
-from skillkit.core.digest import manifest_of, snapshot_of
+from skillkit.core.digest import manifest_of
 
 
 @pytest.fixture(autouse=True)
@@ -296,51 +296,3 @@ def test_a_file_that_turns_into_a_link_while_it_is_hashed_is_an_error(
     monkeypatch.setattr("skillkit.core.digest.os.lstat", lstat_and_swap)
     with pytest.raises(ContentLoadError, match="cannot be read"):
         manifest_of(base)
-
-
-def test_a_snapshot_is_a_read_only_copy_named_by_its_digest(tmp_path: Path) -> None:
-    base = write(tmp_path / "skill", {"SKILL.md": "x", "scripts/run.sh": "echo\n", ".git/HEAD": "x"})
-    (base / "scripts/run.sh").chmod(0o755)
-    (base / "link").symlink_to("scripts/run.sh")
-    manifest = manifest_of(base)
-    copy = snapshot_of(base, manifest, tmp_path / "snapshots")
-    assert copy == tmp_path / "snapshots" / manifest.digest
-    assert manifest_of(copy) == manifest
-    assert not (copy / ".git").exists()
-    assert [oct((copy / name).stat().st_mode & 0o777) for name in ("SKILL.md", "scripts/run.sh", "scripts")] == [
-        "0o444",
-        "0o555",
-        "0o555",
-    ]
-    assert snapshot_of(base, manifest, tmp_path / "snapshots") == copy
-    assert [path.name for path in (tmp_path / "snapshots").iterdir()] == [manifest.digest]
-
-
-@pytest.mark.parametrize("change", ["rewritten", "removed"])
-def test_a_skill_that_changed_since_gives_no_snapshot(tmp_path: Path, change: str) -> None:
-    base = write(tmp_path / "skill", {"a": "1", "b": "2"})
-    manifest = manifest_of(base)
-    if change == "removed":
-        (base / "a").unlink()
-    else:
-        (base / "a").write_text("3")
-    with pytest.raises(ContentChangedError, match="changed while it was being copied"):
-        snapshot_of(base, manifest, tmp_path / "snapshots")
-    assert list((tmp_path / "snapshots").iterdir()) == []
-
-
-def test_a_copy_unused_for_a_month_goes_unless_an_approval_is_about_it(tmp_path: Path) -> None:
-    folder = tmp_path / "snapshots"
-    copies = {}
-    for name in ("approved", "forgotten", "recent"):
-        base = write(tmp_path / name, {"a": name})
-        copies[name] = snapshot_of(base, manifest_of(base), folder)
-    for name in ("approved", "forgotten"):
-        os.utime(copies[name], (0, 0))
-    new = write(tmp_path / "new", {"a": "new"})
-    snapshot_of(new, manifest_of(new), folder, lambda: {copies["approved"].name})
-    assert {name: copy.exists() for name, copy in copies.items()} == {
-        "approved": True,
-        "forgotten": False,
-        "recent": True,
-    }

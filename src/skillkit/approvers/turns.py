@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from skillkit.core.exceptions import ApprovalUnavailableError
+from skillkit.core.owned import require_own_folder
 
 __all__ = ["LOCK_NAME", "turn_at_terminal"]
 
@@ -46,6 +47,7 @@ def open_lock(state_folder: Path) -> Iterator[int]:
     path = state_folder / LOCK_NAME
     try:
         state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_own_folder(state_folder, may_be_link=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise lock_error(path, error) from error

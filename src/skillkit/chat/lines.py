@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from skillkit.chat.screen import BOLD, CYAN, PLAIN
+from skillkit.core.owned import is_own_state
 
 __all__ = ["Lines"]
 
@@ -55,6 +56,8 @@ class Lines:
         readline.set_history_length(HISTORY_LINES)
         with suppress(OSError):
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not is_own_state(self._file.parent):
+                return readline
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             os.chmod(self._file, 0o600, follow_symlinks=False)
             readline.read_history_file(self._file)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Unpack
 
 import click
 
 from skillkit.cli.options import SKILL, Places, echo_json, json_option, manager_for, roots_options, screen_width
+from skillkit.core.exceptions import SkillKitError
 from skillkit.core.models import Skill
+from skillkit.integrations.skill_files import bundled_files
 from skillkit.present.catalog import script_structure, skill_structure
 from skillkit.present.terminal import columns, visible
 
 __all__ = ["show_command"]
+
+FOLDERS = ("references/", "assets/")
+SHOWN_FILES = 50
 
 
 @click.command("show")
@@ -39,8 +43,9 @@ def show_command(
     if as_json:
         echo_json(
             **skill_structure(skill.metadata),
+            digest=digest_of(skill)[0],
             scripts=[script_structure(script) for script in skill.scripts],
-            files=[path.as_posix() for path in bundled_files(skill)],
+            files=shown_files(skill),
             instructions=skill.content,
         )
     elif with_text:
@@ -61,11 +66,20 @@ def show_skill(skill: Skill) -> None:
         ("license", metadata.license),
         ("needs", metadata.compatibility),
         ("tools", " ".join(metadata.allowed_tools)),
+        ("digest", "".join(filter(None, digest_of(skill)))),
     ]
     click.echo()
     click.echo("\n".join(columns([(name, value) for name, value in facts if value], width)))
     show_section("Scripts", [(s.path.as_posix(), s.script_type, s.description) for s in skill.scripts], width)
-    show_section("Other files", [(path.as_posix(),) for path in bundled_files(skill)], width)
+    show_section("Other files", [(path,) for path in shown_files(skill)], width)
+
+
+def digest_of(skill: Skill) -> tuple[str | None, str]:
+    """The digest of all that is in it, or none and why: what cannot be hashed can be shown, not run."""
+    try:
+        return skill.digest, ""
+    except SkillKitError as error:
+        return None, f"none: {error}"
 
 
 def show_section(title: str, rows: list[tuple[str, ...]], width: int) -> None:
@@ -74,13 +88,7 @@ def show_section(title: str, rows: list[tuple[str, ...]], width: int) -> None:
         click.echo("\n".join(columns(rows, width)))
 
 
-def bundled_files(skill: Skill) -> list[Path]:
+def shown_files(skill: Skill) -> list[str]:
     """What stands in references/ and assets/, in order, at most a screenful."""
-    base = skill.base_directory
-    found = [
-        path.relative_to(base)
-        for folder in ("references", "assets")
-        for path in sorted((base / folder).glob("**/*"))
-        if path.is_file() and not path.name.startswith(".")
-    ]
-    return found[:50]
+    inside = [path for path in bundled_files(skill) if path.startswith(FOLDERS)]
+    return sorted(inside, key=lambda path: (not path.startswith(FOLDERS[0]), path))[:SHOWN_FILES]

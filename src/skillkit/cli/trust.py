@@ -27,11 +27,12 @@ from skillkit.cli.options import (
     table,
 )
 from skillkit.core.decide.trust import Approval, StandingApprovals
-from skillkit.core.digest import manifest_of, snapshot_of
+from skillkit.core.digest import manifest_of
 from skillkit.core.exceptions import ContentChangedError, SkillKitError, StateUnavailableError
 from skillkit.core.models import Skill
 from skillkit.core.questions import FileChange, RiskFlag
 from skillkit.core.runs import Manifest
+from skillkit.core.snapshots import Snapshots
 from skillkit.core.state import StateStore, state_folder
 from skillkit.present.terminal import columns, visible
 
@@ -92,14 +93,15 @@ def add_command(
     require_reviewed(skill.name, manifest.digest, reviewed)
     store = StateStore(folder)
     approvals = StandingApprovals(store)
+    snapshots = Snapshots(folder, approvals.digests)
     try:
         # The copy comes first: what is shown is read from it, and it is what will run.
-        copy = snapshot_of(place, manifest, folder / "snapshots", approvals.digests)
-        before = approvals.last_approved_digest(skill.name, place)
-        show_what(skill, manifest, copy, folder / "snapshots" / before if before else None, sentences)
-        if not is_sure:
-            require_yes()
-        kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL, walls=walls)
+        with snapshots.held(place, manifest) as copy:
+            before = approvals.last_approved_digest(skill.name, place)
+            show_what(skill, manifest, copy, snapshots.approved_copy(before), sentences, is_new=before is None)
+            if not is_sure:
+                require_yes()
+            kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL, walls=walls)
     except OSError as error:
         raise StateUnavailableError(
             f"No copy of {skill.name!r} can be kept in {folder}: {error.strerror or error}. "
@@ -135,21 +137,23 @@ def require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
         )
 
 
-def show_what(skill: Skill, manifest: Manifest, copy: Path, approved: Path | None, walls: tuple[str, ...]) -> None:
+def show_what(
+    skill: Skill, manifest: Manifest, copy: Path, approved: Path | None, walls: tuple[str, ...], *, is_new: bool
+) -> None:
     """All that a question about one of its scripts would show of the skill."""
     from skillkit.core.decide.changes import changes_between
     from skillkit.core.decide.risk import risk_flags  # reads code; other commands do not
 
     scripts = [script.path.as_posix() for script in skill.scripts]
     risks = [risk_text(risk) for risk in risk_flags(copy, manifest, scripts)]
-    changes = changes_between(approved, copy) if approved is not None and approved.is_dir() else ()
+    changes = changes_between(approved, copy) if approved is not None else ()
     facts = [
         ("skill", skill.name),
         ("folder", str(skill.base_directory)),
         ("files", str(len(manifest.entries))),
         *labelled("scripts", scripts or ["none"]),
         *labelled("risks", risks or ["none found, which proves nothing"]),
-        ("changed", change_summary(approved, len(changes))),
+        ("changed", change_summary(approved, len(changes), is_new=is_new)),
         *labelled("walls", list(walls)),
         ("digest", manifest.digest),
     ]
@@ -165,10 +169,10 @@ def risk_text(risk: RiskFlag) -> str:
     return f"{risk.kind}: {risk.message} ({risk.path}:{risk.line})"
 
 
-def change_summary(approved: Path | None, count: int) -> str:
-    if approved is None:
+def change_summary(approved: Path | None, count: int, *, is_new: bool) -> str:
+    if is_new:
         return "never approved before"
-    if not approved.is_dir():
+    if approved is None:
         return "the copy of what was approved is gone, so nothing can be compared"
     return f"{counted(count, 'file')} since it was approved, as below" if count else "nothing since it was approved"
 
@@ -256,8 +260,8 @@ def approved_copy(skill: Skill, state_dir: Path) -> Path:
     store.close()
     if digest is None:
         raise MissingError(f"{skill.name!r} was never approved here. 'skillkit trust add {skill.name}' approves it.")
-    copy = state_dir / "snapshots" / digest
-    if not copy.is_dir():
+    copy = Snapshots(state_dir).approved_copy(digest)
+    if copy is None:
         raise MissingError(
             f"The copy of what was approved of {skill.name!r} is gone, so nothing can be compared. "
             f"'skillkit trust add {skill.name}' keeps a new one."

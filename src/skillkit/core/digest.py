@@ -1,32 +1,44 @@
-"""A skill's folder -> the digest of everything in it, and a read-only copy of exactly that."""
+"""A skill's folder -> the digest of everything in it.
+
+A skill may have `SKILL_ENTRIES` files, links and folders, `SKILL_DEPTH` folders inside each other and `SKILL_BYTES`
+in its files, holes counted; `.git` does not count. More is an error that names the limit: hashing and copying come
+before any question, so nobody could say no to what would fill a disk.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import stat
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from skillkit.core.exceptions import ContentChangedError, ContentLoadError
+from skillkit.core.exceptions import ContentLoadError, SizeLimitExceededError
 from skillkit.core.runs import Manifest
 
-__all__ = ["LEFT_OUT", "content_of", "is_settled", "manifest_of", "snapshot_of"]
+__all__ = [
+    "LEFT_OUT",
+    "SKILL_BYTES",
+    "SKILL_DEPTH",
+    "SKILL_ENTRIES",
+    "content_of",
+    "forget",
+    "is_settled",
+    "manifest_of",
+]
 
+SKILL_ENTRIES = 100_000
+SKILL_DEPTH = 100
+SKILL_BYTES = 1_000_000_000
 LEFT_OUT = ".git"
-COPIED = ("sha256 ", "link ")  # what is unreadable or no file cannot take part in a run
 CHUNK_BYTES = 1 << 20
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
 SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
 KEPT_PATHS = 100_000  # of all readings together: about 65 MB
-UNUSED_SECONDS = 30 * 86_400
 
 FileKey = tuple[int, int, int, int, int]
 Entries = tuple[tuple[str, str], ...]
@@ -45,21 +57,30 @@ _hashes: dict[str, tuple[FileKey, str]] = {}
 _readings: dict[str, Reading] = {}
 
 
-def manifest_of(base_directory: Path | str) -> Manifest:
+def manifest_of(base_directory: Path | str, *, by_content: bool = False) -> Manifest:
     """Links enter as their text, folders only through what they hold; `.git` is left out.
 
-    Every file, link and folder is looked at each time; read again only when one of them is not as it was.
+    Every file, link and folder is looked at each time; read again only when one of them is not as it was. A file
+    that a program has mapped into its memory can change without a sign: `by_content` reads all of it.
     """
     folder = os.fspath(base_directory)
-    known = _readings.get(folder)
-    if known is not None and is_as_it_was(known):
+    known = _readings.pop(folder, None) if by_content else _readings.get(folder)
+    if known is not None and not by_content and is_as_it_was(known):
         return known.manifest
     began = time.time_ns()
     seen: dict[str, FileKey | None] = {}
-    entries = tuple(sorted(entries_below(folder, seen)))
+    entries = tuple(sorted(entries_below(folder, seen, again=by_content)))
     manifest = Manifest(digest_of(entries), entries)
     keep_reading(folder, seen, manifest, began)
     return manifest
+
+
+def forget(folder: Path | str) -> None:
+    """What was read of a folder, and of each file in it."""
+    text = os.fspath(folder)
+    _readings.pop(text, None)
+    for path in [path for path in tuple(_hashes) if path.startswith(f"{text}/")]:
+        _hashes.pop(path, None)
 
 
 def is_as_it_was(known: Reading) -> bool:
@@ -92,15 +113,18 @@ def digest_of(entries: Entries) -> str:
     return summary.hexdigest()
 
 
-def entries_below(folder: str, seen: dict[str, FileKey | None]) -> Iterator[tuple[str, str]]:
+def entries_below(folder: str, seen: dict[str, FileKey | None], *, again: bool = False) -> Iterator[tuple[str, str]]:
     """Each file and link with its content; `seen` gets a key for all that was looked at, taken before reading."""
     pending = [(folder, "")]
+    left = Left(folder)
     while pending:
         path, inside = pending.pop()
+        left.require_depth(inside)
         try:
             seen[f"{path}/"] = key_of(os.stat(path))
             with os.scandir(path) as listing:
                 for entry in listing:
+                    left.take_entry()
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name != LEFT_OUT:
                             pending.append((entry.path, f"{inside}{entry.name}/"))
@@ -108,7 +132,7 @@ def entries_below(folder: str, seen: dict[str, FileKey | None]) -> Iterator[tupl
                         seen[entry.path] = key_of(os.lstat(entry.path))
                         yield inside + entry.name, f"link {os.readlink(entry.path)}"
                     else:
-                        seen[entry.path], content = keyed_content(entry.path)
+                        seen[entry.path], content = keyed_content(entry.path, left, again=again)
                         yield inside + entry.name, content
         except OSError as error:
             raise ContentLoadError(
@@ -117,17 +141,53 @@ def entries_below(folder: str, seen: dict[str, FileKey | None]) -> Iterator[tupl
             ) from error
 
 
-def content_of(path: str) -> str:
-    """`sha256 ...` of a regular file; what is no regular file or unreadable is said to be so."""
-    return keyed_content(path)[1]
+class Left:
+    """What a skill may still have while it is being read."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._entries = SKILL_ENTRIES
+        self._bytes = SKILL_BYTES
+
+    def take_entry(self) -> None:
+        self._entries -= 1
+        if self._entries < 0:
+            raise self._exceeded("more than {:,} files, links and folders", SKILL_ENTRIES + 1, SKILL_ENTRIES)
+
+    def take_bytes(self, size: int) -> None:
+        self._bytes -= size
+        if self._bytes < 0:
+            raise self._exceeded("more than {:,} bytes in its files", SKILL_BYTES - self._bytes, SKILL_BYTES)
+
+    def require_depth(self, inside: str) -> None:
+        if (depth := inside.count("/")) > SKILL_DEPTH:
+            raise self._exceeded("folders more than {:,} deep inside each other", depth, SKILL_DEPTH)
+
+    def _exceeded(self, rule: str, size: int, limit: int) -> SizeLimitExceededError:
+        return SizeLimitExceededError(
+            f"{self._folder} has {rule.format(limit)}, which is too large for a skill. "
+            "Move what its scripts do not need to another place.",
+            size=size,
+            limit=limit,
+        )
 
 
-def keyed_content(path: str) -> tuple[FileKey | None, str]:
-    """Hashed again only when something about the file changed; no key where it could not be hashed."""
+def content_of(path: str, *, again: bool = False) -> str:
+    """`sha256 ...` of a regular file; what is no regular file or unreadable is said to be so.
+
+    `again` reads it whatever is known of it.
+    """
+    return keyed_content(path, again=again)[1]
+
+
+def keyed_content(path: str, left: Left | None = None, *, again: bool = False) -> tuple[FileKey | None, str]:
+    """Hashed again only when something about the file changed, or when asked to; no key where it could not be."""
     began = time.time_ns()
     try:
         status = os.lstat(path)
-        key, known = key_of(status), _hashes.get(path)
+        if left is not None:
+            left.take_bytes(status.st_size)
+        key, known = key_of(status), None if again else _hashes.get(path)
         if known is not None and known[0] == key:
             return known
         if not stat.S_ISREG(status.st_mode):
@@ -158,79 +218,9 @@ def file_hash(path: str) -> tuple[FileKey, str]:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb", buffering=0) as file:
         key = key_of(os.fstat(descriptor))
-        while chunk := file.read(CHUNK_BYTES):
+        unread = key[2]
+        # What it grows meanwhile changes its key, and is not read: it may never end.
+        while unread > 0 and (chunk := file.read(min(CHUNK_BYTES, unread))):
+            unread -= len(chunk)
             digest.update(chunk)
     return key, digest.hexdigest()
-
-
-def snapshot_of(
-    base_directory: Path, manifest: Manifest, folder: Path, approved: Callable[[], Collection[str]] = frozenset
-) -> Path:
-    """A read-only copy below `folder`, named by digest; ContentChangedError when the skill differs from it.
-
-    Copies with `approved` digests are kept however old: the next question shows what changed since.
-    """
-    target = folder / manifest.digest
-    if target.is_dir():
-        os.utime(target)
-        return target
-    drop_unused(folder, approved)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
-    try:
-        copied = tuple(entry for entry in manifest.entries if entry[1].startswith(COPIED))
-        for relative, content in copied:
-            copy_entry(base_directory / relative, work / relative, content)
-        if manifest_of(work).entries != copied:
-            raise changed(base_directory)
-        make_read_only(work)
-        with contextlib.suppress(OSError):  # another process was first; its copy is the same
-            os.rename(work, target)
-    finally:
-        remove_copy(work)
-    return target
-
-
-def drop_unused(folder: Path, approved: Callable[[], Collection[str]]) -> None:
-    """Copies that no run used for a month and no approval is about."""
-    with contextlib.suppress(OSError):
-        unused = [copy for copy in folder.iterdir() if time.time() - copy.stat().st_mtime > UNUSED_SECONDS]
-        kept = approved() if unused else ()
-        for copy in unused:
-            if copy.name not in kept:
-                remove_copy(copy)
-
-
-def copy_entry(source: Path, target: Path, content: str) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        if content.startswith("link "):
-            os.symlink(os.readlink(source), target)
-        elif content.startswith("sha256 "):
-            shutil.copy2(source, target, follow_symlinks=False)
-    except OSError as error:
-        raise changed(source) from error
-
-
-def changed(place: Path) -> ContentChangedError:
-    reason = f"{place} changed while it was being copied"
-    return ContentChangedError(f"{reason}. Run it again.", reasons=[reason])
-
-
-def make_read_only(folder: Path) -> None:
-    for path, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            file = os.path.join(path, name)
-            if not os.path.islink(file):
-                os.chmod(file, 0o444 | (os.stat(file).st_mode & 0o111))
-        if path != str(folder):
-            os.chmod(path, 0o555)  # noqa: S103 - walls show it to other users of a namespace
-    # The top stays writable for its owner: a folder that may not change may not be renamed either.
-    os.chmod(folder, 0o755)  # noqa: S103 - as above
-
-
-def remove_copy(folder: Path) -> None:
-    if folder.exists():
-        for path, _, _ in os.walk(folder):
-            os.chmod(path, 0o700)
-        shutil.rmtree(folder, ignore_errors=True)

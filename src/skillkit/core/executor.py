@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
 from skillkit.core.approving import Approving, Cancellation, require_approved, require_bounds
 from skillkit.core.bounds import Bounds
 from skillkit.core.decide import after_change, approval_request, decide, decided
-from skillkit.core.digest import snapshot_of
 from skillkit.core.exceptions import (
     AuditUnavailableError,
     ConfigurationError,
@@ -60,6 +60,7 @@ from skillkit.core.runs import (
     ScriptCommand,
     ScriptExecutionResult,
 )
+from skillkit.core.snapshots import Snapshots
 from skillkit.core.starting import (
     OnOutput,
     apart_from_others,
@@ -99,6 +100,7 @@ class Flow:
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
         self.approving = Approving(self.store)
+        self.snapshots = Snapshots(state_dir, self.approving.standing.digests)
         self.work_folders = WorkFolders()
 
     def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
@@ -134,17 +136,16 @@ class Flow:
 
         command = commands[0]
         manifest = command.manifest or unchanged_manifest(command)
-        approved = self.approving.last_approved_digest(command)
-        copy = self.snapshots / (approved or "")
-        return prompt_for(
-            commands,
-            origin=str(command.script_path if command.is_program else command.base_directory),
-            reasons=reasons,
-            manifest=manifest,
-            source_folder=self.snapshot(command, manifest),
-            approved_folder=copy if approved and copy.is_dir() else None,
-            walls=self.reach(commands),
-        )
+        with ExitStack() as held:
+            return prompt_for(
+                commands,
+                origin=str(command.script_path if command.is_program else command.base_directory),
+                reasons=reasons,
+                manifest=manifest,
+                source_folder=self.snapshot(command, manifest, held),
+                approved_folder=self.snapshots.approved_copy(self.approving.last_approved_digest(command)),
+                walls=self.reach(commands),
+            )
 
     def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
         """What the walls will and will not allow, in sentences."""
@@ -192,14 +193,32 @@ class Flow:
         `is_fresh` says that nothing came between: walls that mount a copy of what was hashed then need no
         second look at the folder. Others may run from the folder, so it is always looked at again.
         """
+        with ExitStack() as held:  # the copy that runs stays until the run is over
+            return self._completed(prepared, answer, held, cancel, on_output, wakeup_fd, is_fresh=is_fresh)
+
+    def _completed(
+        self,
+        prepared: PreparedRun,
+        answer: OptionAnswer | None,
+        held: ExitStack,
+        cancel: threading.Event | None,
+        on_output: OnOutput | None,
+        wakeup_fd: int | None,
+        *,
+        is_fresh: bool,
+    ) -> ScriptExecutionResult:
         try:
             require_approved(prepared, answer)
             require_bounds(prepared, self.bounds)
             require_workspace(prepared.command.workspace)
             sandbox = sandbox_for(self.policy)
             is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
-            manifest = (prepared.command.manifest if is_known else None) or unchanged_manifest(prepared.command)
-            command, snapshot = self.placed(prepared, manifest, is_mounting=is_mounting(sandbox))
+            in_place = self.runs_in_place(prepared, is_mounting=is_mounting(sandbox))
+            manifest = prepared.command.manifest if is_known else None
+            manifest = manifest or unchanged_manifest(prepared.command, by_content=in_place)
+            command, snapshot = prepared.command, None
+            if not in_place:
+                command, snapshot = self.placed(command, manifest, held, is_mounting=is_mounting(sandbox))
             guarded = self.guarded(command, sandbox)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
@@ -252,31 +271,27 @@ class Flow:
         walls = self.walls(command, work, snapshot, guarded)
         return able_to_guard(sandbox, walls, self.policy), walls, work
 
-    def placed(
-        self, prepared: PreparedRun, manifest: Manifest, *, is_mounting: bool
-    ) -> tuple[ScriptCommand, Path | None]:
-        """Where it runs: what a person approved is never the folder, which others can write to."""
-        command = prepared.command
+    def runs_in_place(self, prepared: PreparedRun, *, is_mounting: bool) -> bool:
+        """Whether the folder itself runs: what a person approved never is, since others can write to it."""
         by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
-        is_searching = self.policy.sandbox != "off" and apart_from_others(command) is not None
-        if not (is_mounting or by_a_person or is_searching or self.policy.approval != "never"):
-            return command, None
-        snapshot = self.snapshot(command, manifest)
+        is_searching = self.policy.sandbox != "off" and apart_from_others(prepared.command) is not None
+        return not (is_mounting or by_a_person or is_searching or self.policy.approval != "never")
+
+    def placed(
+        self, command: ScriptCommand, manifest: Manifest, held: ExitStack, *, is_mounting: bool
+    ) -> tuple[ScriptCommand, Path | None]:
+        """On a copy: mounted in the skill's own place, or where it lies."""
+        snapshot = self.snapshot(command, manifest, held)
         return (command, snapshot) if is_mounting else (moved_to(command, snapshot), None)
 
-    @property
-    def snapshots(self) -> Path:
-        return self.state_dir / "snapshots"
-
-    def snapshot(self, command: ScriptCommand, manifest: Manifest) -> Path:
+    def snapshot(self, command: ScriptCommand, manifest: Manifest, held: ExitStack) -> Path:
         """The bytes that were hashed, to be shown, mounted or run."""
         try:
-            return snapshot_of(
-                command.base_directory, manifest, self.snapshots, approved=self.approving.standing.digests
-            )
+            return held.enter_context(self.snapshots.held(command.base_directory, manifest))
         except OSError as error:
             raise StateUnavailableError(
-                f"No copy of {command.skill_name!r} can be kept in {self.snapshots}: {error.strerror or error}. "
+                f"No copy of {command.skill_name!r} can be kept in {self.snapshots.folder}: "
+                f"{error.strerror or error}. "
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
 

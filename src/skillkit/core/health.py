@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skillkit.core.exceptions import StateUnavailableError
+from skillkit.core.owned import REMEDY, problem_with, require_own_folder
 from skillkit.core.paths import is_inside
 from skillkit.core.policy import INTERPRETERS
 from skillkit.core.resolve import found_program, search_path
@@ -21,6 +22,7 @@ __all__ = ["InterpreterHealth", "TierHealth", "interpreters", "state_problem", "
 PACKAGES = {"python3": "python3", "bash": "bash", "node": "nodejs", "ruby": "ruby", "perl": "perl"}
 # File systems where SQLite's locks are not to be trusted.
 NETWORK_FILE_SYSTEMS = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs fuse.sshfs ceph glusterfs".split())
+OF_COPIES = ("snapshots", "snapshots/.uses")
 USER_NAMESPACES = (
     "Allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1 (Debian), "
     "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, start it with them allowed."
@@ -89,6 +91,8 @@ def version_of(name: str, program: str, path: str) -> str:
 def state_problem(folder: Path) -> str:
     """Empty when the world's state can be kept there."""
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if existing == folder and (problem := owner_problem(folder)):
+        return problem
     kind = file_system_of(existing)
     if kind in NETWORK_FILE_SYSTEMS:
         return f"It lies on a network file system ({kind}); choose a local folder with SKILLKIT_STATE_DIR."
@@ -97,6 +101,21 @@ def state_problem(folder: Path) -> str:
             return file_problem(folder)
     except OSError as error:
         return f"It cannot be written ({error.strerror}); choose another folder with SKILLKIT_STATE_DIR."
+
+
+def owner_problem(state: Path) -> str:
+    """Of the folder, or of the first thing in it that others can have written."""
+    try:
+        require_own_folder(state, may_be_link=True)
+        folders = [state, *(state / name for name in OF_COPIES if (state / name).is_dir())]
+        for path in sorted(each for folder in folders for each in folder.iterdir()):
+            if problem := problem_with(path):
+                return f"{path} {problem}, so nobody can believe what it says. {REMEDY}"
+    except StateUnavailableError as error:
+        return str(error)
+    except OSError as error:
+        return f"It cannot be read ({error.strerror}); choose another folder with SKILLKIT_STATE_DIR."
+    return ""
 
 
 def file_problem(folder: Path) -> str:

@@ -93,6 +93,13 @@ class Skill:
             self._scripts = ScriptDetector().detect_scripts(self.base_directory)
         return self._scripts
 
+    @property
+    def digest(self) -> str:
+        """Of everything in its folder as it is now, by which approvals know it; looked at each time."""
+        from skillkit.core.digest import manifest_of
+
+        return manifest_of(self.base_directory).digest
+
 
 def open_at_once(path: str, flags: int) -> int:
     """For `open`: something else may stand there since stat, and a pipe must not make us wait."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -49,12 +50,17 @@ def require_workspace(workspace: Path | None) -> None:
         raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
 
 
-def unchanged_manifest(command: ScriptCommand) -> Manifest:
-    """The skill as it is now, which must be the skill that was decided about."""
+def unchanged_manifest(command: ScriptCommand, *, by_content: bool = False) -> Manifest:
+    """The skill as it is now, which must be the skill that was decided about.
+
+    `by_content` is for a folder that runs itself. A file that somebody has mapped into memory can change and keep
+    its times, so there every byte is read again: what is recorded is what runs. A copy needs none of this, and a
+    skill of common size costs some microseconds.
+    """
     if command.is_program:
         require_same_program(command)
     try:
-        manifest = manifest_of(command.base_directory)
+        manifest = manifest_of(command.base_directory, by_content=by_content)
     except ContentLoadError:
         require_script(command)
         raise
@@ -80,9 +86,12 @@ def require_script(command: ScriptCommand) -> None:
 
 
 def require_same_program(command: ScriptCommand) -> None:
-    """The card says which bytes the program had when it was decided about."""
+    """The card says which bytes the program had when it was decided about.
+
+    It runs where it lies, approved or not: what others than the system's owner can write is read again.
+    """
     real = os.path.realpath(command.script_path)
-    content = content_of(real)
+    content = content_of(real, again=not is_of_system(real))
     try:
         card = (command.base_directory / command.script_name).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -90,6 +99,15 @@ def require_same_program(command: ScriptCommand) -> None:
     if not card.endswith(f"File: {real}\n{content}\n"):
         reason = f"The program {command.script_name!r} changed after it was decided that it may run"
         raise ContentChangedError(f"{reason}. Run it again to decide about what it is now.", reasons=[reason])
+
+
+def is_of_system(path: str) -> bool:
+    """Whether only the system's owner can write it; large programs are, and reading them takes its time."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def started_and_run(

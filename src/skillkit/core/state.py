@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
+from skillkit.core.owned import require_own_file, require_own_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("alter table approvals add column walls text not null default ''",),
 )
 
+# Files that SQLite keeps beside its own.
+_BESIDE = ("-wal", "-shm", "-journal")
+_SCRUB_MILLISECONDS = 250
 _SWITCH_PAUSE_SECONDS = 0.005
 _PRIMARY_CODE = 0xFF
 # What happened and what to do, by SQLite's primary result code.
@@ -180,6 +184,19 @@ class StateStore:
             if connection.in_transaction:
                 connection.execute("commit")
 
+    def scrub(self) -> None:
+        """Empties the file of late changes, so that what was removed is nowhere on disk.
+
+        It costs a write of the disk, so only those who remove something ask for it. While somebody else reads, it
+        waits a moment; after that the next call or the end of the last connection does it.
+        """
+        with suppress(StateUnavailableError), self.connection() as connection:
+            connection.execute(f"pragma busy_timeout = {_SCRUB_MILLISECONDS}")
+            try:
+                connection.execute("pragma wal_checkpoint(truncate)")
+            finally:
+                connection.execute(f"pragma busy_timeout = {round(self._busy_timeout * 1000)}")
+
     def _ready(self, durable: bool) -> sqlite3.Connection:
         try:
             connection = self._current()
@@ -221,11 +238,14 @@ class StateStore:
 
     def _opened(self) -> sqlite3.Connection:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_own_folder(self.folder, may_be_link=True)
         # Opened only to be made: closing a second descriptor of a file drops this process's locks on it.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         if not stat.S_ISREG(self.path.stat().st_mode):
             raise OSError(f"{FILE_NAME} is not a regular file")
+        for suffix in ("", *_BESIDE):
+            require_own_file(f"{self._file_name}{suffix}")
         return sqlite3.connect(self.path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False)
 
     def _identity_now(self) -> tuple[int, int, int] | None:
@@ -274,6 +294,8 @@ def _let_go_of(connection: sqlite3.Connection, opened_by: int) -> None:
 def _prepared(connection: sqlite3.Connection, *, busy_timeout: float) -> str:
     """Set the connection up, bring the file up to date, and give the world's id."""
     connection.execute("pragma foreign_keys = on")
+    # Builds differ in whether they overwrite what is removed.
+    connection.execute("pragma secure_delete = on")
     _switch_to_wal(connection, patience=busy_timeout)
     connection.execute("pragma synchronous = normal")
     _migrate(connection)

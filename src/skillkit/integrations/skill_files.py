@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentLoadError
@@ -51,16 +53,24 @@ def missing(skill: Skill, path: str, reason: str) -> ContentLoadError:
     return ContentLoadError(f"{path!r} of {skill.name!r} {reason}. There are: {there}.")
 
 
+def plain_files(base: str) -> Iterator[str]:
+    """Paths inside a skill, however deep; hidden ones, links and folders of packages are left out."""
+    waiting = [""]
+    while waiting:
+        inside = waiting.pop()
+        with suppress(OSError), os.scandir(os.path.join(base, inside)) as listing:
+            for entry in listing:
+                path = f"{inside}{entry.name}"
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    yield path
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in LEFT_OUT_FOLDERS:
+                    waiting.append(f"{path}/")
+
+
 def bundled_files(skill: Skill) -> list[str]:
     """What comes with the skill beside its instructions and scripts, by path; hidden files and links are left out."""
     base = str(skill.base_directory)
     own = {skill.metadata.skill_path.name, *(script.path.as_posix() for script in skill.scripts)}
-    found = []
-    for folder, names, files in os.walk(base):
-        names[:] = [name for name in names if not name.startswith(".") and name not in LEFT_OUT_FOLDERS]
-        for name in files:
-            path = os.path.join(folder, name)
-            relative = os.path.relpath(path, base).replace(os.sep, "/")
-            if relative not in own and not name.startswith(".") and os.path.isfile(path) and not os.path.islink(path):
-                found.append(relative)
-    return sorted(found)
+    return sorted(path for path in plain_files(base) if path not in own)

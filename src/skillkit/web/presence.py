@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from skillkit.core.owned import is_own_state, require_own_folder
 from skillkit.core.run.kernel import started_at
 
 __all__ = ["RunningPage", "announced", "running_page"]
@@ -54,7 +55,9 @@ class RunningPage:
 
 
 def running_page(folder: Path) -> RunningPage | None:
-    """The page that serves this world now."""
+    """The page that serves this world now; what another user put there is none."""
+    if not is_own_state(folder, folder / FILE_NAME):
+        return None
     try:
         page = RunningPage(**json.loads((folder / FILE_NAME).read_text(encoding="utf-8")))
         is_alive = page.is_alive
@@ -69,6 +72,7 @@ def announced(folder: Path, address: str, token: str) -> Iterator[None]:
     page = RunningPage(address, os.getpid(), started_at(os.getpid()), token)
     path = folder / FILE_NAME
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    require_own_folder(folder, may_be_link=True)
     # Made by mkstemp with 0600, and complete before it has its name.
     descriptor, draft = tempfile.mkstemp(prefix=f".{FILE_NAME}-", dir=folder)
     with open(descriptor, "w", encoding="utf-8") as file:

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from skillkit.core.exceptions import AuditUnavailableError, ScriptError
 from skillkit.core.record import JSON, AuditLog, Checkpoint, Record, Verification
-from skillkit.core.record.chain import first_link, record_from
+from skillkit.core.record.chain import canonical_json, chained_row, exact_fields, first_link, record_from
 from skillkit.core.state import StateStore
 
 RUN: dict[str, JSON] = {"skill": "pdf", "session": "one", "script": "scripts/extract.py", "exit_code": 0}
@@ -52,9 +53,35 @@ def fill(log: AuditLog, count: int) -> list[Record]:
 
 def test_a_record_comes_back_as_it_was_appended(log: AuditLog, store: StateStore) -> None:
     record = log.append("started", RUN)
-    assert (record.seq, record.kind, record.fields) == (1, "started", RUN)
+    assert (record.seq, record.kind, record.fields) == (1, "started", {**RUN, "world": store.world()})
     assert record.previous == first_link(store.world())
     assert list(log.records()) == [record]
+
+
+def test_every_record_names_its_world_whatever_the_caller_says(
+    log: AuditLog, store: StateStore, tmp_path: Path
+) -> None:
+    for kind in ("started", "finished", "refused"):
+        log.append(kind, {"skill": "demo", "world": "another"})
+    assert {record.fields["world"] for record in log.records()} == {store.world()}
+    assert str(tmp_path) not in "".join(log.export()), "an id, not a place"
+    assert log.verify().ok
+
+
+def test_records_from_before_there_was_a_world_in_them_still_verify(log: AuditLog, store: StateStore) -> None:
+    fields = canonical_json(exact_fields(RUN))
+    row = chained_row(
+        seq=1,
+        timestamp="2026-01-01T00:00:00.000000Z",
+        kind="started",
+        fields=fields,
+        previous=first_link(store.world()),
+    )
+    with store.connection() as connection:
+        connection.execute("insert into audit values (?, ?, ?, ?, ?, ?)", row)
+    log.append("finished", RUN)
+    assert log.verify() == replace(log.verify(), ok=True, count=2)
+    assert ["world" in record.fields for record in log.records()] == [False, True]
 
 
 def test_records_outlive_the_store(log: AuditLog, store: StateStore) -> None:
@@ -389,13 +416,14 @@ def test_killing_the_writer_loses_no_acknowledged_record(log: AuditLog, store: S
     ],
 )
 def test_each_record_is_mirrored_once_at_the_level_of_its_outcome(
-    log: AuditLog, caplog: pytest.LogCaptureFixture, kind: str, fields: dict[str, JSON], level: int
+    log: AuditLog, store: StateStore, caplog: pytest.LogCaptureFixture, kind: str, fields: dict[str, JSON], level: int
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="skillkit.audit")
     record = log.append(kind, fields)
     (entry,) = [entry for entry in caplog.records if entry.name == "skillkit.audit"]
     assert (entry.levelno, entry.getMessage()) == (level, next(log.export()))
-    mirrored = {"seq": 1, "timestamp": record.timestamp, "kind": kind, **fields, "hash": record.hash}
+    content = {**fields, "world": store.world()}
+    mirrored = {"seq": 1, "timestamp": record.timestamp, "kind": kind, **content, "hash": record.hash}
     assert entry.__dict__["skillkit"] == mirrored
 
 

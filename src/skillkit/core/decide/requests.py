@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -112,7 +113,7 @@ class World:
 
     def collect(self, request_id: str) -> OptionAnswer | None:
         """The answer to a request that was opened, once; None while there is none."""
-        with self._store.transaction() as connection:
+        with self._erasing() as connection:
             row = rows.newest_row(connection, request_id)
             if row is None or not row.waits_for_its_taker(moment_now()):
                 return None
@@ -146,7 +147,7 @@ class World:
         """The request while it can be answered, then what became of it; the newest of its id."""
         if not self._store.path.exists():
             return None
-        with self._store.transaction() as connection:
+        with self._erasing() as connection:
             rows.close_dead(connection, moment_now())
             row = rows.newest_row(connection, request_id)
         if row is None or row.state == rows.PENDING:
@@ -161,7 +162,7 @@ class World:
         require_channel(channel)
         if not self._store.path.exists():
             raise closed(request_id, None)
-        with self._store.transaction() as connection:
+        with self._erasing() as connection:
             rows.close_dead(connection, moment_now())
             row = rows.newest_row(connection, request_id)
             if row is None or row.state != rows.PENDING:
@@ -181,7 +182,7 @@ class World:
         """What is over, the newest first."""
         if not self._store.path.exists():
             return []
-        with self._store.transaction() as connection:
+        with self._erasing() as connection:
             rows.close_dead(connection, moment_now())
             past = rows.past_rows(connection, limit)
         return [PastRequest(row.request, row.state, row.answer) for row in past]
@@ -206,6 +207,21 @@ class World:
     ) -> None:
         self.close()
 
+    @contextmanager
+    def _erasing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that ends questions: nothing of what they showed is left on disk after it."""
+        changes = 0
+        try:
+            with self._store.transaction() as connection:
+                before = connection.total_changes
+                try:
+                    yield connection
+                finally:
+                    changes = connection.total_changes - before
+        finally:
+            if changes:
+                self._store.scrub()
+
     def _answer_for(self, waiter: Waiter) -> OptionAnswer:
         """Sleeps until there is an answer this asker may take; goes with an error when its time is over."""
         while True:
@@ -213,7 +229,7 @@ class World:
                 self._watcher().sleep(waiter)
                 settled = self._settled(waiter)
             except BaseException:
-                with suppress(StateUnavailableError), self._store.transaction() as connection:
+                with suppress(StateUnavailableError), self._erasing() as connection:
                     rows.leave(connection, waiter.ticket, moment_now())
                 raise
             if settled is None:
@@ -225,7 +241,7 @@ class World:
     def _settled(self, waiter: Waiter) -> OptionAnswer | Waiter | None:
         """The answer; or a new place in the queue when another asker took what was for one; or None: time to go."""
         ticket, ends, is_done = waiter.ticket, waiter.ends, waiter.is_done
-        with self._store.transaction() as connection:
+        with self._erasing() as connection:
             now = moment_now()
             row = rows.row_at(connection, ticket.seq)
             if row is not None and row.answer is not None:

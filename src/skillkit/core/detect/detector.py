@@ -53,7 +53,7 @@ class ScriptDetector:
         """
         try:
             root = os.path.realpath(base_dir)
-        except (OSError, ValueError):
+        except (OSError, RecursionError, ValueError):
             return []
         walk = _Walk(root, self.max_depth)
         walk.gather()
@@ -120,12 +120,13 @@ class _Walk:
             self._folders.append((relative, entry.path, depth))
 
     def _note_link(self, entry: os.DirEntry[str], relative: str, depth: int | None) -> None:
+        try:
+            # The system gives up on a chain of links long before Python does, and says so.
+            mode = os.stat(entry.path).st_mode
+        except OSError:
+            return
         real = self._inside(entry.path)
         if real is None or not _is_folder_of_interest(entry.name):
-            return
-        try:
-            mode = os.stat(real).st_mode
-        except OSError:
             return
         if stat.S_ISREG(mode):
             self.files[relative] = real

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from skillkit._version import __version__
 from skillkit.core.find.reading import Reading
+from skillkit.core.owned import is_own_state
 
 __all__ = ["ReadingCache", "file_key"]
 
@@ -40,7 +41,9 @@ class ReadingCache:
         return self.folder / f"{zlib.crc32(root):08x}{zlib.adler32(root):08x}"
 
     def load(self) -> None:
-        """A file that is not exactly what was saved counts as none."""
+        """A file that is not exactly what was saved counts as none; so does what another user can have written."""
+        if not is_own_state(self.folder.parent, self.folder, self.file):
+            return
         with contextlib.suppress(OSError, ValueError):
             header, _, body = self.file.read_bytes().partition(b"\n")
             if header.decode() == header_of(body):

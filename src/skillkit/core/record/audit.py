@@ -55,9 +55,10 @@ class AuditLog:
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is no kind of record; known: {', '.join(sorted(KINDS))}.")
         content = shown_fields(exact_fields(fields))
-        text = canonical_json(content)
         try:
             with self._store.connection() as connection:
+                content["world"] = self._store.world()
+                text = canonical_json(content)
                 row = self._continued(connection, kind, text) or self._appended(connection, kind, text)
                 self._last = (connection, row[0], row[-1])
         except StateUnavailableError as error:

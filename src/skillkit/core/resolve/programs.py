@@ -7,7 +7,6 @@ shown and compared like one, so that an approval is about this program and ends 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from skillkit.core.digest import LEFT_OUT, content_of, manifest_of
 from skillkit.core.exceptions import ScriptNotFoundError, ScriptPermissionError, StateUnavailableError
+from skillkit.core.owned import require_own_folder
 from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.argument_paths import Surroundings
@@ -24,6 +24,7 @@ from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import candidates, is_within
 from skillkit.core.resolve.permissions import require_plain_file
 from skillkit.core.runs import PROGRAM_OWNER, ScriptCommand
+from skillkit.core.trees import remove_tree
 
 __all__ = ["resolve_program"]
 
@@ -102,10 +103,12 @@ def written_card(cards: Path, name: str, program: Path) -> Path:
     text = card_text(program)
     card = folder / name
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for place in (cards.parent, cards, folder):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_own_folder(place)
         for stray in folder.iterdir():
             if stray.is_dir() and not stray.is_symlink():
-                shutil.rmtree(stray)
+                remove_tree(stray)
             elif stray.name != name:
                 stray.unlink()
         if not card.is_file() or card.is_symlink() or card.read_text(encoding="utf-8", errors="replace") != text:

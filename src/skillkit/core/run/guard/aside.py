@@ -14,7 +14,10 @@ from skillkit.core.files import Folder, copy_content
 from skillkit.core.paths import is_inside
 from skillkit.core.trees import files_below, remove_entry
 
-__all__ = ["SetAside", "open_below", "set_aside"]
+__all__ = ["ASIDE", "SetAside", "open_below", "set_aside"]
+
+
+ASIDE = "set-aside"
 
 
 class SetAside(NamedTuple):
@@ -43,7 +46,7 @@ def set_aside(root: str, paths: Sequence[str], state_folder: Path) -> list[SetAs
 
 def _new_folder(state_folder: Path) -> Folder:
     """For what one run made; named by time, so that a person finds the latest."""
-    path = state_folder / "set-aside" / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+    path = state_folder / ASIDE / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
     path.mkdir(mode=0o700, parents=True)
     return Folder.of(path)
 

@@ -15,8 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from skillkit.core.owned import require_own_folder
 from skillkit.core.paths import is_inside, real_path
-from skillkit.core.run.guard.aside import SetAside, set_aside
+from skillkit.core.run.guard.aside import ASIDE, SetAside, set_aside
 from skillkit.core.run.guard.journal import Journal
 from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
 from skillkit.core.run.guard.own import importable_names, own_folders
@@ -79,6 +80,8 @@ class Guard:
         inside = tuple(dict.fromkeys(root for root in roots if os.path.isdir(root)))
         if not inside:
             return NOTHING_GUARDED
+        if os.path.lexists(aside := self._state_folder / ASIDE):  # before anything is moved there
+            require_own_folder(aside)
         with self._lock:
             recovered = self._recover()
             looks = [self._look(root, timeout) for root in inside]

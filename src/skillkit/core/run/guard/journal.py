@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from skillkit.core.owned import is_own, require_own_folder
+
 __all__ = ["Entry", "Journal"]
 
 FOLDER = "guarded-runs"
@@ -41,6 +43,7 @@ class Journal:
         import fcntl
 
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_own_folder(self._folder)
         path = str(self._folder / f"{os.getpid()}-{os.urandom(6).hex()}")
         content = json.dumps({"root": root, "known": known, "until": time.time() + timeout + SPARE_SECONDS})
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -56,7 +59,7 @@ class Journal:
     def take_abandoned(self) -> Iterator[Entry]:
         """Entries that nobody holds any more; each is given out once."""
         try:
-            names = os.listdir(self._folder)
+            names = os.listdir(self._folder) if is_own(self._folder) else []
         except OSError:
             return
         for name in names:
@@ -73,6 +76,8 @@ def _taken(path: str) -> Entry | None:
     except OSError:
         return None
     try:
+        if not is_own(path):  # it would name what is moved away
+            return None
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with open(descriptor, encoding="utf-8", errors="surrogateescape", closefd=False) as file:
             values = json.loads(file.read())
