@@ -264,8 +264,10 @@ def test_the_workspace_is_the_current_folder_but_not_home_or_root(skills: Path, 
     def where(cwd: Path) -> str:
         return run(skills, "demo", "where", cwd=cwd, env=environment).stdout.strip()
 
-    assert where(tmp_path) == str(tmp_path.resolve())
+    (home / "project").mkdir()
+    assert where(home / "project") == str(home / "project")
     assert where(home) == "none"
+    assert where(tmp_path) == "none", "it holds the home folder"
     assert where(Path("/")) == "none"
 
 

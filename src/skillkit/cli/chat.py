@@ -147,7 +147,7 @@ def opened_chat(asked: Asked, settings: Settings) -> Iterator[tuple[Chat, Inline
         state_dir=asked.state_dir,
         approver=approver if asked.yes else AskingHere(approver, screen),
         session_id=session_id(),
-        workspace=current_workspace(),
+        workspace=current_workspace(asked.state_dir),
     )
     if asked.allow_scripts and not may_run:
         screen.complain(

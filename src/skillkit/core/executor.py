@@ -65,13 +65,13 @@ from skillkit.core.starting import (
     brief_output,
     isolation_of,
     moved_to,
-    require_workspace,
     source_of,
     started_and_run,
     unchanged_manifest,
     with_word_of,
 )
 from skillkit.core.state import StateStore, state_folder
+from skillkit.core.workspaces import require_same
 
 __all__ = ["Flow", "OnOutput", "ScriptExecutor"]
 
@@ -174,7 +174,8 @@ class Flow:
         """
         try:
             require_approved(prepared, answer)
-            require_workspace(prepared.command.workspace)
+            if prepared.command.workspace is not None:
+                require_same(prepared.command.workspace)
             sandbox = sandbox_for(self.policy)
             is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
             manifest = (prepared.command.manifest if is_known else None) or unchanged_manifest(prepared.command)
@@ -211,7 +212,7 @@ class Flow:
         """What inside the folders that the script may write stays as it is."""
         if sandbox.tier == "none":
             return NOTHING_GUARDED
-        roots = writable_roots(command, self.policy)
+        roots = writable_roots(command, self.policy, self.state_dir)
         guarded = self.guard.begin(roots, command.timeout, has_mounts=sandbox.tier != "landlock")
         try:
             require_countable(guarded, self.policy)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from skillkit.core.guarded_names import sentence_of_groups
 from skillkit.core.policy import ScriptPolicy
+from skillkit.core.values import Workspace
 
 __all__ = ["wall_sentences"]
 
@@ -19,7 +20,7 @@ def wall_sentences(
     *,
     tier: str,
     skill: str,
-    workspace: Path | None,
+    workspace: Path | Workspace | None,
     granted: Sequence[str],
     timeout: float,
     is_root: bool,
@@ -48,7 +49,9 @@ def _network(policy: ScriptPolicy) -> str:
     return "It cannot use the network."
 
 
-def _files(policy: ScriptPolicy, skill: str, workspace: Path | None, granted: Sequence[str]) -> Iterator[str]:
+def _files(
+    policy: ScriptPolicy, skill: str, workspace: Path | Workspace | None, granted: Sequence[str]
+) -> Iterator[str]:
     if policy.allow_filesystem:
         yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
     else:
