@@ -66,7 +66,7 @@ def closed(home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     (home / "project/link").symlink_to(home)
     (home / "project/link-of-link").symlink_to("link")
     (tmp_path / "state/snapshots").mkdir(parents=True)
-    path = home / request.param
+    path: Path = home / request.param
     if not path.is_dir():
         pytest.skip(f"there is no {path} here")
     return path

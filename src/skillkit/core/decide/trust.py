@@ -11,11 +11,13 @@ from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.paths import real_path
 from skillkit.core.state import StateStore
 
-__all__ = ["SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals"]
+__all__ = ["AGENT_OWNER", "SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals"]
 
 # Sessions end without telling anybody; an approval that old is given again.
 SESSION_APPROVAL_SECONDS = 30 * 86_400.0
 NO_SESSION = ""
+AGENT_OWNER = "(agent)"
+"""Stands for a skill's name where an agent file was approved; no skill can have it."""
 
 _COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at from approvals"
 _INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at)
