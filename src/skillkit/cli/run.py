@@ -18,6 +18,7 @@ import click
 from skillkit.cli.asking import approver_for, session_id
 from skillkit.cli.exit_codes import SIGNAL_BASE
 from skillkit.cli.options import (
+    SCRIPT,
     SKILL,
     Chosen,
     counted,
@@ -37,6 +38,7 @@ from skillkit.core.values import Workspace
 from skillkit.core.workspaces import named_workspace
 from skillkit.present.result import result_structure, written
 from skillkit.present.terminal import visible
+from skillkit.present.tool_result import run_status
 
 __all__ = ["run_command"]
 
@@ -53,7 +55,7 @@ def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None
 
 @click.command("run")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
-@click.argument("script_name", metavar="SCRIPT")
+@click.argument("script_name", metavar="SCRIPT", type=SCRIPT)
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
 @click.option("--timeout", type=float, callback=checked_timeout, help="Seconds, 1 to 600.")
@@ -103,7 +105,7 @@ def run_command(
             )
         kept = save_artifacts(result, keep)
         if as_json:
-            echo_json(**result_structure(result), kept=[written(path) for path in kept])
+            echo_json(status=run_status(result), **result_structure(result), kept=[written(path) for path in kept])
         else:
             show_end(result, kept)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
