@@ -111,10 +111,14 @@ def without_terminal(folder: Path, words: list[str], text: str = "") -> subproce
 class ChatTerminal(Terminal):
     """A terminal with a chat on it."""
 
-    def __init__(self, folder: Path, words: list[str], **size: int) -> None:
+    def __init__(self, folder: Path, words: list[str], *, before: str = "", answer: str = "", **size: int) -> None:
+        """`before` is what it asks before it begins, `answer` what is pressed then."""
         super().__init__(**{"columns": 100, "rows": 70, **size})
         self.environment |= {"OPENAI_API_KEY": KEY}
         self.program = self.start(ON_TERMINAL.format(folder=str(folder / "workspace"), words=words))
+        if before:
+            self.wait_for(before, seconds=60)
+            self.send(answer)
         self.wait_for("Ctrl-D ends the chat.", seconds=60)
 
     def type(self, line: str) -> None:

@@ -102,7 +102,8 @@ def test_where_a_copy_runs_the_approved_bytes_run(in_memory: Path, tier: str, po
         mapped = Mapped(script(in_memory))
         standing = manager.flow.approving.standing
         skill = manager.load_skill("demo")
-        standing.trust(skill="demo", folder=skill.base_directory, digest=skill.digest, channel="terminal")
+        walls = manager.flow.bounds(None)
+        standing.trust(skill="demo", folder=skill.base_directory, digest=skill.digest, channel="terminal", walls=walls)
         assert manager.execute_skill_script("demo", "run").stdout == "good\n"
         mapped.write(EVIL)
         assert manager.execute_skill_script("demo", "run").stdout == "good\n"

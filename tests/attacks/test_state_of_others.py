@@ -18,8 +18,6 @@ from skill_folders import skill_folder
 from skillkit import GUARDED, AuditUnavailableError, SkillKitError, SkillManager, StateUnavailableError
 from skillkit.cli.main import cli
 from skillkit.core import digest
-from skillkit.core.decide import StandingApprovals
-from skillkit.core.state import StateStore
 from skillkit.web.presence import running_page
 
 ANOTHER_USER = 65534
@@ -32,10 +30,11 @@ PARTS = ["", "state.sqlite3", "state.sqlite3-wal", "state.sqlite3-shm", "snapsho
 def trusted_world(folder: Path) -> Path:
     """A state in which a person trusts a skill, and has run it; whoever can write one can make one."""
     base = skill_folder(folder / "skills", "demo", files={"scripts/run.sh": "echo ran\n"})
-    state, store = folder / "state", StateStore(folder / "state")
-    approvals = StandingApprovals(store)
-    approvals.trust(skill="demo", folder=base, digest=digest.manifest_of(base).digest, channel="terminal")
-    store.close()
+    state = folder / "state"
+    with SkillManager(folder / "skills", "", [], [], policy=GUARDED_WALLS, state_dir=state) as manager:
+        walls, standing = manager.flow.bounds(None), manager.flow.approving.standing
+        content = digest.manifest_of(base).digest
+        standing.trust(skill="demo", folder=base, digest=content, channel="terminal", walls=walls)
     assert run(folder) == "ran\n"
     return state
 

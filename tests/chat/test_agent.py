@@ -9,7 +9,8 @@ import pytest
 from config_files import Machine, placed
 
 from skillkit import GUARDED, STANDARD, ConfigurationError, ScriptPolicy
-from skillkit.chat.agent import Agent, agent_path, read_agent
+from skillkit.chat.agent import Agent, read_agent
+from skillkit.chat.agent_files import AgentWord, agent_path
 from skillkit.core.config import load_settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agents" / "vocabulary-tutor.toml"
@@ -99,7 +100,11 @@ def test_a_projects_file_may_not_loosen_what_the_users_own_may(tmp_path: Path, l
         project_agent(machine, line)
     assert own_agent(machine, line).is_own
     machine.trusting()
-    assert project_agent(machine, line).is_own
+    with pytest.raises(ConfigurationError, match="may only tighten"):
+        project_agent(machine, line)
+    file, word = machine.project / "tutor.toml", AgentWord(machine.folder / "state")
+    word.give_for(file, machine.settings(), "cli")
+    assert read_agent(file, machine.settings(), word=word).is_own
 
 
 def test_a_projects_file_may_tighten_and_does_not_stand_for_the_command_lines_word(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from skill_folders import skill_folder
 
 from skillkit import ConfigurationError
 from skillkit.cli.main import cli
@@ -171,6 +172,32 @@ def test_completion_offers_the_names_of_skills(two_skills: Path) -> None:
         env={**os.environ, "_SKILLKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "4"},
     )
     assert ended.stdout.splitlines() == ["plain,alpha", "plain,beta"]
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(
+    ("begun", "offered"),
+    [
+        ("", ["scripts/a/same.sh", "scripts/b/same.sh", "start", "stop"]),
+        ("st", ["start", "stop"]),
+        ("scripts/", ["scripts/a/same.sh", "scripts/b/same.sh", "scripts/start.py", "scripts/stop.sh"]),
+        ("x", []),
+    ],
+)
+def test_completion_offers_the_scripts_of_the_skill_that_was_named(
+    tmp_path: Path, command: str, begun: str, offered: list[str]
+) -> None:
+    files = dict.fromkeys(("scripts/start.py", "scripts/stop.sh", "scripts/a/same.sh", "scripts/b/same.sh"), "\n")
+    skill_folder(tmp_path / "skills", "demo", files={**files, "scripts/evil\nplain,injected.sh": ""})
+
+    def offers(skill: str) -> list[str]:
+        words = f"skillkit {command} --skills {tmp_path}/skills {skill} {begun}"
+        bash = {"_SKILLKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "5"}
+        ended = subprocess.run(COMMAND, capture_output=True, text=True, check=True, env={**os.environ, **bash})
+        return sorted(line.removeprefix("plain,") for line in ended.stdout.split())
+
+    assert offers("demo") == offered
+    assert offers("nowhere") == []
 
 
 def test_a_long_walk_shows_a_bar_on_a_terminal_and_removes_it(tmp_path: Path) -> None:

@@ -176,6 +176,25 @@ def test_a_refusal_is_json_too(skills: Path) -> None:
     assert json.loads(ended.stdout)["error"]["type"] == "ToolRestrictionError"
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        (("closed", "run"), "refused", 126),
+        (("demo", "run-it", "--policy", "locked"), "not_found", 127),
+        (("demo", "echo", "--policy", "locked"), "refused", 126),
+        (("nowhere", "run"), "not_found", 127),
+        (("demo", "echo", "--policy", "guarded"), "approval_unavailable", 126),
+        (("demo", "echo"), "ok", 0),
+        (("demo", "fail"), "failed", 7),
+        (("demo", "slow", "--timeout", "1"), "timeout", 124),
+    ],
+)
+def test_json_says_in_one_word_how_it_ended(skills: Path, words: tuple[str, ...], status: str, code: int) -> None:
+    ended = run(skills, *words, "--json", start_new_session=True)
+    structure = json.loads(ended.stdout)
+    assert (structure["status"], structure["exit_code"], ended.returncode) == (status, code, code)
+
+
 def test_what_the_script_left_is_kept_where_asked(skills: Path, tmp_path: Path) -> None:
     ended = run(skills, "demo", "leaves", "--keep", str(tmp_path / "out"))
     assert (tmp_path / "out/sub/out.txt").read_text() == "123"
@@ -264,8 +283,10 @@ def test_the_workspace_is_the_current_folder_but_not_home_or_root(skills: Path, 
     def where(cwd: Path) -> str:
         return run(skills, "demo", "where", cwd=cwd, env=environment).stdout.strip()
 
-    assert where(tmp_path) == str(tmp_path.resolve())
+    (home / "project").mkdir()
+    assert where(home / "project") == str(home / "project")
     assert where(home) == "none"
+    assert where(tmp_path) == "none", "it holds the home folder"
     assert where(Path("/")) == "none"
 
 

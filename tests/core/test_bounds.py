@@ -11,6 +11,7 @@ from commands import BOUNDS, COMMAND, WIDER, bounds_under
 
 from skillkit import GUARDED
 from skillkit.core.bounds import ANY_WORKSPACE, Bounds
+from skillkit.core.values import Workspace
 
 
 def test_a_run_like_the_one_that_was_shown_is_within_its_bounds() -> None:
@@ -64,7 +65,7 @@ def test_a_kind_of_walls_that_nobody_knows_holds_only_itself() -> None:
 def test_trust_is_for_any_workspace(tmp_path: Path) -> None:
     trusted = bounds_under(GUARDED)
     assert trusted.workspace == ANY_WORKSPACE
-    assert trusted.hold(bounds_under(GUARDED, replace(COMMAND, workspace=tmp_path)))
+    assert trusted.hold(bounds_under(GUARDED, replace(COMMAND, workspace=Workspace(tmp_path, 1, 2))))
 
 
 def test_what_a_link_led_to_when_it_was_shown_is_what_counts(tmp_path: Path) -> None:

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from skill_folders import codes, skill_folder
 
-from skillkit import ConfigurationError, ContentLoadError, ScriptMetadata, SkillManager, SkillNotFoundError
+from skillkit import (
+    ConfigurationError,
+    ContentLoadError,
+    ScriptMetadata,
+    Skill,
+    SkillManager,
+    SkillMetadata,
+    SkillNotFoundError,
+)
 
 
 def four_sources(tmp_path: Path) -> SkillManager:
@@ -245,3 +253,12 @@ def test_many_threads_may_use_one_manager(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_a_skill_can_be_made_with_a_folder_of_its_own(tmp_path: Path) -> None:
+    skill_folder(tmp_path, "one", files={"scripts/a.sh": ""})
+    skill_folder(tmp_path, "two", files={"scripts/b.sh": ""})
+    metadata = SkillMetadata("one", "d", tmp_path / "one" / "SKILL.md")
+    assert Skill(metadata=metadata).base_directory == tmp_path / "one"
+    other = Skill(metadata=metadata, base_directory=tmp_path / "two")
+    assert (other.base_dir, [script.name for script in other.scripts]) == (tmp_path / "two", ["b"])

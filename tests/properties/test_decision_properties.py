@@ -16,6 +16,7 @@ from skillkit import TRUSTED, Limits, ScriptPolicy
 from skillkit.core.decide import rules
 from skillkit.core.decide.rules import Ruling, Verdict, decide, decided
 from skillkit.core.runs import Decision, ScriptCommand
+from skillkit.core.values import Workspace
 
 PROPERTY = settings(derandomize=True, deadline=None)
 APPROVALS = st.sampled_from([None, "session", "trust", "other"])
@@ -25,7 +26,9 @@ VERDICTS = st.lists(
 )
 PATHS = ("/data", "/data/a", "/skills/demo/x", "/work/y", "/etc/passwd")
 COMMANDS = st.builds(
-    lambda **changes: replace(COMMAND, workspace=Path("/work"), closed_paths=("/etc/passwd",), **changes),
+    lambda **changes: replace(
+        COMMAND, workspace=Workspace(Path("/work"), 1, 2), closed_paths=("/etc/passwd",), **changes
+    ),
     allowed_tools=st.lists(st.sampled_from(["Read", "Bash", "Bash(git:*)", "Bash(bash scripts/*)"]), max_size=2).map(
         tuple
     ),

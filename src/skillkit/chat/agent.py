@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from skillkit.core.config import Place, Settings, searched_folders
-from skillkit.core.config.files import PROJECT, USER, read_text
+from skillkit.chat.agent_files import AgentFile, AgentWord, agent_path, opened_agent_file, own_folder
+from skillkit.core.config import Place, Settings
 from skillkit.core.config.keys import checked, leaves, nearest_key, parsed, shortened, written
 from skillkit.core.config.lines import KeyPath
 from skillkit.core.config.settings import policy_of
@@ -21,10 +20,10 @@ from skillkit.core.policy import PROFILES, Limits, ScriptPolicy
 __all__ = ["API_KEY_VARIABLE", "Agent", "agent_path", "is_loopback", "read_agent", "require_address"]
 
 API_KEY_VARIABLE = "OPENAI_API_KEY"
-AGENTS_FOLDER = "agents"
 POLICY_TABLE = "script_policy"
 LIMITS_TABLE = f"{POLICY_TABLE}.limits"
 SHOWN_PROBLEMS = 10
+STANDS_FOR_FLAG = "it lets the model run scripts without --allow-scripts"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -44,48 +43,39 @@ class Agent:
     """Whether it is the user's word; a file that came with a project may only tighten."""
     allows_scripts: bool = False
     """Whether the user's own file says so; otherwise it takes the command line's word."""
+    file: Path | None = None
+    """Where all this stands."""
 
 
-def agent_path(named: str, settings: Settings) -> Path:
-    """The file of this name, else `agents/NAME.toml` beside the user's settings."""
-    path = Path(named).expanduser()
-    if path.is_file():
-        return path.absolute()
-    own = settings.user_file.parent / AGENTS_FOLDER / f"{named}.toml" if settings.user_file else None
-    if own is not None and os.sep not in named and own.is_file():
-        return own
-    raise ConfigurationError(f"There is no agent file {str(path)!r}, nor {str(own)!r}. Name one that exists.")
+def read_agent(path: Path, settings: Settings, *, base_url: str = "", word: AgentWord | None = None) -> Agent:
+    """Raises one error that names every problem, each with its line and what to do; a person's `base_url` wins.
 
-
-def read_agent(path: Path, settings: Settings, *, base_url: str = "") -> Agent:
-    """Raises one error that names every problem, each with its line and what to do; a person's `base_url` wins."""
-    is_own = is_users_word(path, settings)
-    place = Place(USER if is_own else PROJECT, path)
-    data, lines = parsed(place, read_text(place, may_loosen=is_own))
-    reader = Reader(place, lines)
+    `word` is what a person said about files that are not the user's own, or says now.
+    """
+    file = opened_agent_file(path, settings)
+    data, lines = parsed(file.place, file.text)
+    reader = Reader(file.place, lines)
     found = leaves(data, (POLICY_TABLE, LIMITS_TABLE))
     values = {".".join(key_path): reader.value(key_path, value) for key_path, value in found}
     reader.require_no_problems()
+    is_own = file.is_own or (word is not None and word.is_given(file))
     agent = made_agent(values, settings, is_own=is_own)
     if not is_own:
         refuse_loosening(agent, settings.policy, reader)
         refuse_redirection(agent, base_url, reader)
-        reader.require_no_problems(f"Correct it, or move the file to {own_folder(settings)} if it is yours.")
-    return replace(agent, base_url=base_url or agent.base_url)
+        wants = [*reader.problems, *([STANDS_FOR_FLAG] if allows_scripts(values) else [])]
+        if wants and file.is_asked_about and word is not None and word.ask(file, wants):
+            agent = made_agent(values, settings, is_own=True)
+        else:
+            reader.require_no_problems(remedy_for(file, settings))
+    return replace(agent, base_url=base_url or agent.base_url, file=file.path)
 
 
-def own_folder(settings: Settings) -> str:
-    return str(settings.user_file.parent / AGENTS_FOLDER) if settings.user_file else "your own settings"
-
-
-def is_users_word(path: Path, settings: Settings) -> bool:
-    """A file beside the user's settings, or in a project that the user trusts."""
-    folder = Path(os.path.realpath(path.parent))
-    if settings.user_file and folder == Path(os.path.realpath(settings.user_file.parent / AGENTS_FOLDER)):
-        return True
-    trusted = settings.named.get("projects.trusted")
-    listed = {os.path.realpath(each) for each in (trusted.value if trusted else ())}
-    return any(str(each) in listed for each in searched_folders(folder))
+def remedy_for(file: AgentFile, settings: Settings) -> str:
+    return (
+        f"Correct it, move it to {own_folder(settings) or 'your own settings'} if it is yours, or approve it "
+        f"as it is now: skillkit trust agent {file.path}"
+    )
 
 
 def made_agent(values: Mapping[str, Any], settings: Settings, *, is_own: bool) -> Agent:
@@ -93,8 +83,12 @@ def made_agent(values: Mapping[str, Any], settings: Settings, *, is_own: bool) -
     base = settings.policy if named is None else PROFILES[named]
     policy = {f"policy.{key.removeprefix(f'{POLICY_TABLE}.')}": value for key, value in values.items() if "." in key}
     chosen = {key: value for key, value in values.items() if key != POLICY_TABLE and "." not in key}
-    says_so = values.get(f"{POLICY_TABLE}.allow_scripts", named not in (None, "locked"))
-    return Agent(policy_of(base, policy), is_own=is_own, allows_scripts=is_own and says_so, **chosen)
+    return Agent(policy_of(base, policy), is_own=is_own, allows_scripts=is_own and allows_scripts(values), **chosen)
+
+
+def allows_scripts(values: Mapping[str, Any]) -> bool:
+    """Whether the file says so itself."""
+    return bool(values.get(f"{POLICY_TABLE}.allow_scripts", values.get(POLICY_TABLE) not in (None, "locked")))
 
 
 def refuse_loosening(agent: Agent, own: ScriptPolicy, reader: Reader) -> None:
@@ -148,6 +142,10 @@ class Reader:
         """At the key's own line, else at that of the table it is in."""
         line = next((self._lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self._lines), None)
         self._problems.append(shortened(f"{Place(self._place.kind, self._place.file, line)}: {problem}"))
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(self._problems)
 
     def require_no_problems(self, remedy: str = "") -> None:
         if self._problems:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
 
+from skillkit.cli.exit_codes import REFUSED
 from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.run.kernel import started_at
 
-__all__ = ["approver_for", "session_id"]
+__all__ = ["approver_for", "require_yes", "session_id"]
 
 SESSION_VARIABLE = "SKILLKIT_SESSION"
 
@@ -47,6 +49,19 @@ class AnnouncedStore:
                 f"skillkit: waiting for an answer: skillkit approvals show {request.id[:12]}{elsewhere}", err=True
             )
             return StoreApprover(world).ask(request, cancel)
+
+
+def require_yes() -> None:
+    """A no and the lack of an answer are refusals; Ctrl-C at a terminal is an interruption."""
+    try:
+        if click.confirm("Trust it as it is now?", err=True):
+            return
+        click.echo("It is not trusted.", err=True)
+    except click.Abort:
+        click.echo("\nIt is not trusted: nobody answered. Look at it, then add --yes.", err=True)
+        if sys.stdin.isatty():
+            raise
+    raise click.exceptions.Exit(REFUSED)
 
 
 def session_id() -> str | None:

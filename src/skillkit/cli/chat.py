@@ -142,12 +142,14 @@ def opened_chat(asked: Asked, settings: Settings) -> Iterator[tuple[Chat, Inline
     policy = agent.policy if may_run else replace(agent.policy, allow_scripts=False)
     screen = Screen(io.StringIO(), sys.stderr) if asked.as_json else Screen()
     approver = approver_for(asked.state_dir, yes=asked.yes, wait=False)
+    arguments = settings.manager_arguments()
+    protected = (*arguments["protected_paths"], *([agent.file] if agent.file else []))
     manager = SkillManager(
-        **{**settings.manager_arguments(), "policy": policy},
+        **{**arguments, "policy": policy, "protected_paths": protected},
         state_dir=asked.state_dir,
         approver=approver if asked.yes else AskingHere(approver, screen),
         session_id=session_id(),
-        workspace=current_workspace(),
+        workspace=current_workspace(asked.state_dir),
     )
     if asked.allow_scripts and not may_run:
         screen.complain(
@@ -216,11 +218,14 @@ def greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool
 
 
 def chosen_agent(asked: Asked, settings: Settings) -> Agent:
-    from skillkit.chat.agent import Agent, agent_path, read_agent
+    from skillkit.chat.agent import Agent, read_agent
+    from skillkit.chat.agent_files import AgentWord, agent_path
 
     if asked.agent is None:
         return Agent(settings.policy, base_url=asked.base_url or "", model=asked.model or "")
-    agent = read_agent(agent_path(asked.agent, settings), settings, base_url=asked.base_url or "")
+    word = AgentWord(asked.state_dir, approver_for(asked.state_dir, yes=False, wait=False))
+    path = agent_path(asked.agent, settings)
+    agent = read_agent(path, settings, base_url=asked.base_url or "", word=word)
     return replace(agent, model=asked.model or agent.model)
 
 

@@ -9,6 +9,7 @@ import click
 from skillkit.cli.asking import session_id
 from skillkit.cli.exit_codes import REFUSED
 from skillkit.cli.options import (
+    SCRIPT,
     SKILL,
     Chosen,
     beside,
@@ -29,7 +30,7 @@ LABEL_WIDTH = 10
 
 @click.command("check", short_help="Say whether a script may run, and what it could reach.")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
-@click.argument("script_name", metavar="SCRIPT")
+@click.argument("script_name", metavar="SCRIPT", type=SCRIPT)
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
 @policy_options
@@ -57,7 +58,11 @@ def check_command(
     """
     with manager_for(chosen, session_id=session_id()) as manager:
         prepared = manager.prepare_skill_script(
-            skill_name, script_name, parsed_input(given), argv=argv, workspace=current_workspace()
+            skill_name,
+            script_name,
+            parsed_input(given),
+            argv=argv,
+            workspace=current_workspace(chosen.get("state_dir")),
         )
         structure = check_structure(prepared, manager.flow.reach((prepared.command,)))
     if as_json:

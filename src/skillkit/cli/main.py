@@ -149,6 +149,18 @@ def failure_code(error: click.ClickException | SkillKitError) -> int:
     return next((code for kinds, code in EXIT_CODES if isinstance(error, kinds)), OWN_FAILURE)
 
 
+def failure(error: click.ClickException | SkillKitError) -> dict[str, str | int]:
+    """In the words that agents are told too, and as the command will end."""
+    code, status = failure_code(error), "refused"
+    if code == NOT_FOUND:
+        status = "not_found"
+    elif isinstance(error, SkillKitError):
+        from skillkit.present.tool_result import refusal_status
+
+        status = refusal_status(error)
+    return {"status": status, "exit_code": code}
+
+
 def show_error(error: click.ClickException | SkillKitError, *, as_json: bool) -> None:
     from skillkit.present.terminal import visible
 
@@ -157,7 +169,11 @@ def show_error(error: click.ClickException | SkillKitError, *, as_json: bool) ->
     elif as_json:
         import json
 
-        structure = {"schema_version": 1, "error": {"type": type(error).__name__, "message": str(error)}}
+        structure = {
+            "schema_version": 1,
+            **failure(error),
+            "error": {"type": type(error).__name__, "message": str(error)},
+        }
         click.echo(json.dumps(structure, indent=2))
     else:
         click.echo(f"skillkit: {visible(str(error))}", err=True)

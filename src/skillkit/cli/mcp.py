@@ -81,7 +81,9 @@ def mcp_command(
     from skillkit.integrations.mcp.server import create_server
 
     with ended_by_signals(), ExitStack() as held:
-        manager = held.enter_context(manager_for(chosen, workspace=workspace or current_workspace()))
+        manager = held.enter_context(
+            manager_for(chosen, workspace=workspace or current_workspace(chosen.get("state_dir")))
+        )
         page = held.enter_context(local_page(manager))
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
         if address is None:

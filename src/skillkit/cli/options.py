@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 __all__ = [
+    "SCRIPT",
     "SKILL",
     "Chosen",
     "MissingError",
@@ -157,17 +159,57 @@ class SkillName(click.ParamType[str]):
     ) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        given = {key: ctx.params[key] for key in Places.__annotations__ if ctx.params.get(key)}
         try:
-            skills = manager_for(cast("Places", given)).list_skills()
+            skills = manager_for(places_of(ctx)).list_skills()
         except SkillKitError:
             return []
         return [
-            CompletionItem(skill.name, help=skill.description) for skill in skills if skill.name.startswith(incomplete)
+            CompletionItem(skill.name, help=on_one_line(skill.description))
+            for skill in skills
+            if skill.name.startswith(incomplete) and skill.name.isprintable()
         ]
 
 
-SKILL = SkillName()
+class ScriptName(click.ParamType[str]):
+    """A script of the skill that was named before it, completed from what the skill has."""
+
+    name = "script"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        skill = ctx.params.get("skill_name")
+        try:
+            scripts = manager_for(places_of(ctx)).list_scripts(skill) if skill else []
+        except SkillKitError:
+            return []
+        stems = Counter(script.name for script in scripts)
+        named = [(script.name if stems[script.name] == 1 else "", script) for script in scripts]
+        # A path only for who begins one, or where the short name would mean several.
+        offered = {name: script for name, script in named if name and name.startswith(incomplete)}
+        offered |= {
+            path: script
+            for name, script in named
+            if (path := script.path.as_posix()).startswith(incomplete) and (not name or "/" in incomplete)
+        }
+        return [
+            CompletionItem(name, help=on_one_line(script.description))
+            for name, script in offered.items()
+            if name.isprintable()
+        ]
+
+
+def places_of(ctx: click.Context) -> Places:
+    """Where the words that are typed so far say to look."""
+    return cast("Places", {key: ctx.params[key] for key in Places.__annotations__ if ctx.params.get(key)})
+
+
+SKILL, SCRIPT = SkillName(), ScriptName()
 
 
 def screen_width() -> int:

@@ -18,6 +18,7 @@ import click
 from skillkit.cli.asking import approver_for, session_id
 from skillkit.cli.exit_codes import SIGNAL_BASE
 from skillkit.cli.options import (
+    SCRIPT,
     SKILL,
     Chosen,
     counted,
@@ -28,11 +29,16 @@ from skillkit.cli.options import (
     roots_options,
 )
 from skillkit.cli.output import script_output
+from skillkit.core.config import current_folder
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
 from skillkit.core.policy import require_timeout
 from skillkit.core.runs import Artifact, ScriptExecutionResult
+from skillkit.core.state import state_folder
+from skillkit.core.values import Workspace
+from skillkit.core.workspaces import named_workspace
 from skillkit.present.result import result_structure, written
 from skillkit.present.terminal import visible
+from skillkit.present.tool_result import run_status
 
 __all__ = ["run_command"]
 
@@ -49,7 +55,7 @@ def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None
 
 @click.command("run")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
-@click.argument("script_name", metavar="SCRIPT")
+@click.argument("script_name", metavar="SCRIPT", type=SCRIPT)
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
 @click.option("--timeout", type=float, callback=checked_timeout, help="Seconds, 1 to 600.")
@@ -94,12 +100,12 @@ def run_command(
                 parsed_input(given),
                 timeout,
                 argv=argv,
-                workspace=current_workspace(),
+                workspace=current_workspace(chosen.get("state_dir")),
                 on_output=None if as_json else show,
             )
         kept = save_artifacts(result, keep)
         if as_json:
-            echo_json(**result_structure(result), kept=[written(path) for path in kept])
+            echo_json(status=run_status(result), **result_structure(result), kept=[written(path) for path in kept])
         else:
             show_end(result, kept)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
@@ -124,12 +130,15 @@ def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value
         raise ArgumentSerializationError(f"--input is no JSON: {error}. Quote it for your shell.") from error
 
 
-def current_workspace() -> Path | None:
-    """The current folder, but never the root or the home folder itself."""
+def current_workspace(state_dir: Path | None) -> Workspace | None:
+    """The current folder, unless scripts may not work there; then a person is told that there is none."""
+    here = current_folder()
+    if here is None:
+        return None
     try:
-        here = Path.cwd()
-        return None if here in (Path("/"), Path.home().resolve()) else here
-    except (OSError, RuntimeError):  # the current folder was deleted; the user has no home
+        return named_workspace(here, state_folder(state_dir), setting="The current folder is no workspace")
+    except ConfigurationError as error:
+        click.echo(f"skillkit: {visible(str(error))}", err=True)
         return None
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Unpack
 
 import click
 
-from skillkit.cli.exit_codes import REFUSED
+from skillkit.cli.asking import require_yes
 from skillkit.cli.options import (
     SKILL,
     Chosen,
@@ -26,7 +25,8 @@ from skillkit.cli.options import (
     state_option,
     table,
 )
-from skillkit.core.decide.trust import Approval, StandingApprovals
+from skillkit.cli.trust_agent import agent_command
+from skillkit.core.decide.trust import AGENT_OWNER, Approval, StandingApprovals
 from skillkit.core.digest import manifest_of
 from skillkit.core.exceptions import ContentChangedError, SkillKitError, StateUnavailableError
 from skillkit.core.models import Skill
@@ -58,7 +58,11 @@ def trust() -> None:
       skillkit trust list                  what is trusted
       skillkit trust diff csv-report       what changed since
       skillkit trust remove csv-report     ask again from now on
+      skillkit trust agent ./tutor.toml    believe this agent file as it is now
     """
+
+
+trust.add_command(agent_command)
 
 
 @trust.command("add")
@@ -113,19 +117,6 @@ def add_command(
         echo_json(trusted=asdict(kept))
     else:
         click.echo(f"Trusted {visible(skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
-
-
-def require_yes() -> None:
-    """A no and the lack of an answer are refusals; Ctrl-C at a terminal is an interruption."""
-    try:
-        if click.confirm("Trust it as it is now?", err=True):
-            return
-        click.echo("It is not trusted.", err=True)
-    except click.Abort:
-        click.echo("\nIt is not trusted: nobody answered. Look at it, then add --yes.", err=True)
-        if sys.stdin.isatty():
-            raise
-    raise click.exceptions.Exit(REFUSED)
 
 
 def require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
@@ -278,11 +269,24 @@ def change_text(change: FileChange) -> str:
 def state_of(approval: Approval) -> str:
     """The skill in the folder now, compared with what was trusted there."""
     folder = Path(approval.folder)
+    if approval.skill == AGENT_OWNER:
+        return state_of_agent(folder, approval.digest)
     if not folder.is_dir():
         return "gone"
     try:
         return "as trusted" if manifest_of(folder).digest == approval.digest else "changed"
     except (OSError, SkillKitError):
+        return "unreadable"
+
+
+def state_of_agent(file: Path, digest: str) -> str:
+    from skillkit.chat.agent_files import digest_of
+
+    try:
+        return "as trusted" if digest_of(file.read_text(encoding="utf-8-sig")) == digest else "changed"
+    except FileNotFoundError:
+        return "gone"
+    except (OSError, ValueError):
         return "unreadable"
 
 

@@ -67,13 +67,14 @@ from skillkit.core.starting import (
     brief_output,
     isolation_of,
     moved_to,
-    require_workspace,
     source_of,
     started_and_run,
     unchanged_manifest,
     with_word_of,
 )
 from skillkit.core.state import StateStore, state_folder
+from skillkit.core.values import Workspace
+from skillkit.core.workspaces import require_same
 
 __all__ = ["Flow", "OnOutput", "ScriptExecutor"]
 
@@ -158,7 +159,7 @@ class Flow:
         return self.sentences(folder, "it is run in", ["files and folders"], self.policy.timeout_seconds)
 
     def sentences(
-        self, folder: Path, workspace: Path | str | None, granted: Sequence[str], timeout: float
+        self, folder: Path, workspace: Workspace | str | None, granted: Sequence[str], timeout: float
     ) -> tuple[str, ...]:
         from skillkit.core.decide.reach import wall_sentences
 
@@ -210,7 +211,8 @@ class Flow:
         try:
             require_approved(prepared, answer)
             require_bounds(prepared, self.bounds)
-            require_workspace(prepared.command.workspace)
+            if prepared.command.workspace is not None:
+                require_same(prepared.command.workspace)
             sandbox = sandbox_for(self.policy)
             is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
             in_place = self.runs_in_place(prepared, is_mounting=is_mounting(sandbox))
@@ -252,7 +254,7 @@ class Flow:
         """What inside the folders that the script may write stays as it is."""
         if sandbox.tier == "none":
             return NOTHING_GUARDED
-        roots = writable_roots(command, self.policy)
+        roots = writable_roots(command, self.policy, self.state_dir)
         guarded = self.guard.begin(roots, command.timeout, has_mounts=sandbox.tier != "landlock")
         try:
             require_countable(guarded, self.policy)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 __all__ = [
+    "AGENTS_FOLDER",
     "ENVIRONMENT_MARK",
     "GROUPS",
     "SKILLS_FOLDER",
@@ -66,7 +67,9 @@ GROUPS: dict[str, frozenset[str]] = {
     "packages that other folders share": frozenset((".pnpm",)),
 }
 NAMES = frozenset(name for names in GROUPS.values() for name in names)
-ENDINGS = (".code-workspace", ".sublime-project")
+ENDINGS = (".code-workspace", ".sublime-project", ".agent.toml")
+AGENTS_FOLDER, AGENT_ENDING = "agents", ".toml"
+"""Where agent files are kept; one that lies elsewhere is guarded while a chat uses it."""
 # Of these folders only what is named here.
 INSIDE: dict[str, frozenset[str]] = {
     ".github": frozenset(
@@ -90,9 +93,13 @@ def is_guarded_name(name: str) -> bool:
     return plain in NAMES or plain.endswith(ENDINGS)
 
 
-def guarded_inside(folder_name: str) -> frozenset[str]:
-    """What is guarded of a folder that is not guarded itself, by lower-case name."""
-    return INSIDE.get(folder_name.lower(), frozenset())
+def guarded_inside(folder_name: str, names: Collection[str]) -> Iterator[str]:
+    """Of the entries of a folder that is not guarded itself, those that are guarded because they lie in it."""
+    folder = folder_name.lower()
+    if listed := INSIDE.get(folder):
+        yield from (name for name in names if name.lower() in listed)
+    if folder == AGENTS_FOLDER:
+        yield from (name for name in names if name.lower().endswith(AGENT_ENDING))
 
 
 def of_repository(names: Collection[str]) -> Iterator[str]:

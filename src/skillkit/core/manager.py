@@ -16,7 +16,8 @@ from skillkit.core.find.roots import PathLike, Root, agent_roots, existing_folde
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
 from skillkit.core.state import state_folder
-from skillkit.core.values import Diagnostic, ScriptMetadata
+from skillkit.core.values import Diagnostic, ScriptMetadata, Workspace
+from skillkit.core.workspaces import named_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class SkillManager:
         policy: ScriptPolicy | None = None,
         approver: Approver | None = None,
         session_id: str | None = None,
-        workspace: PathLike | None = None,
+        workspace: PathLike | Workspace | None = None,
         state_dir: PathLike | None = None,
         protected_paths: Sequence[PathLike] = (),
     ) -> None:
@@ -61,14 +62,29 @@ class SkillManager:
             *path_roots(additional_search_paths),
         ]
         self.session_id = session_id
-        self.workspace = existing_folder(workspace, "workspace") if workspace else None
         self.state_dir = state_folder(state_dir)
+        self.named_workspace = self.name_workspace(workspace) if workspace else None
         self.approver = approver
         self._protected = tuple(Path(path) for path in protected_paths)
         self._lock = threading.RLock()
         self._index: SkillIndex | None = None
         self._loaded: dict[Path, Skill] = {}
         self._flows: dict[int, Flow] = {}  # by id of the policy: to hash one takes as long as a rule
+
+    @property
+    def workspace(self) -> Path | None:
+        """The folder the agent works in, without links."""
+        return None if self.named_workspace is None else self.named_workspace.path
+
+    @workspace.setter
+    def workspace(self, named: PathLike | Workspace | None) -> None:
+        self.named_workspace = None if named is None else self.name_workspace(named)
+
+    def name_workspace(self, workspace: PathLike | Workspace) -> Workspace:
+        """Bound to the folder that is there now; one that was named before stays what it is."""
+        if isinstance(workspace, Workspace):
+            return workspace
+        return named_workspace(existing_folder(workspace, "workspace"), self.state_dir)
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -128,7 +144,7 @@ class SkillManager:
         argv: Sequence[str] = (),
         stdin: str | bytes | None = None,
         session_id: str | None = None,
-        workspace: PathLike | None = None,
+        workspace: PathLike | Workspace | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
     ) -> ScriptExecutionResult:
@@ -146,7 +162,7 @@ class SkillManager:
         argv: Sequence[str] = (),
         stdin: str | bytes | None = None,
         session_id: str | None = None,
-        workspace: PathLike | None = None,
+        workspace: PathLike | Workspace | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
     ) -> ScriptExecutionResult:
@@ -170,7 +186,7 @@ class SkillManager:
         argv: Sequence[str] = (),
         stdin: str | bytes | None = None,
         session_id: str | None = None,
-        workspace: PathLike | None = None,
+        workspace: PathLike | Workspace | None = None,
         agent_facing: bool = False,
         call_id: str = "",
     ) -> PreparedRun:
@@ -272,7 +288,7 @@ class SkillManager:
         argv: Sequence[str],
         stdin: str | bytes | None,
         session_id: str | None,
-        workspace: PathLike | None,
+        workspace: PathLike | Workspace | None,
     ) -> CallArguments:
         from skillkit.core.resolve import CallArguments
 
@@ -285,7 +301,7 @@ class SkillManager:
             stdin=stdin,
             timeout=self.default_script_timeout if timeout is None else timeout,
             session_id=session_id or self.session_id,
-            workspace=self.workspace if workspace is None else existing_folder(workspace, "workspace"),
+            workspace=self.named_workspace if workspace is None else self.name_workspace(workspace),
         )
 
     def _found(self) -> SkillIndex:

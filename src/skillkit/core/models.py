@@ -52,13 +52,16 @@ class Skill:
     """A skill in use; text and scripts are read at first use and kept for its life."""
 
     metadata: SkillMetadata
-    base_directory: Path = field(init=False, repr=False, compare=False)
-    """One value for its life: what a path works out about itself, it keeps."""
+    base_directory: Path = field(default=None, repr=False, compare=False)  # type: ignore[assignment]  # filled below
+    """The folder of its SKILL.md unless given. One value for its life: what a path works out about itself, it keeps."""
     _content: str | None = field(default=None, init=False, repr=False, compare=False)
     _scripts: list[ScriptMetadata] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.base_directory = self.metadata.base_directory
+        if self.base_directory is None:
+            self.base_directory = self.metadata.base_directory
+        else:
+            self.base_directory = Path(self.base_directory).absolute()
 
     @property
     def name(self) -> str:

@@ -9,7 +9,18 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import PathSecurityError
 
-__all__ = ["PATH_LIMIT", "FilePathResolver", "Judged", "is_inside", "is_sayable", "judge", "real_path", "violation"]
+__all__ = [
+    "PATH_LIMIT",
+    "FilePathResolver",
+    "Judged",
+    "is_inside",
+    "is_sayable",
+    "judge",
+    "judge_opened",
+    "open_place",
+    "real_path",
+    "violation",
+]
 
 SECURITY_LOGGER = "skillkit.security"
 PATH_LIMIT = 4096  # characters, the kernel's
@@ -21,7 +32,7 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def real_path(path: str | Path) -> str:
+def real_path(path: str | os.PathLike[str]) -> str:
     """As `os.path.realpath`, but asked of the kernel where it answers: in one step, five times as fast.
 
     What is longer than a path may be leads nowhere, and to follow it step by step would take the square of its length.
@@ -62,17 +73,26 @@ class Judged(NamedTuple):
 def judge(path: str | Path) -> Judged | None:
     """All of it from one descriptor, so that it is said of one and the same thing; None where there is nothing."""
     try:
-        descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_CLOEXEC", 0))
+        descriptor = open_place(path)
     except (OSError, ValueError):
         return None
     try:
-        seen = os.fstat(descriptor)
-        try:
-            real = os.readlink(f"/proc/self/fd/{descriptor}")
-        except OSError:  # another system
-            real = os.path.realpath(path)
+        return judge_opened(descriptor, path)
     finally:
         os.close(descriptor)
+
+
+def open_place(path: str | Path) -> int:
+    """A descriptor that says what a path led to; it gives no right to read."""
+    return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_CLOEXEC", 0))
+
+
+def judge_opened(descriptor: int, path: str | Path) -> Judged:
+    seen = os.fstat(descriptor)
+    try:
+        real = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:  # another system
+        real = os.path.realpath(path)
     is_named = real.startswith(os.sep) and not real.endswith(" (deleted)")
     return Judged(real if is_named else os.path.realpath(path), seen.st_dev, seen.st_ino)
 

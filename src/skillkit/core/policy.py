@@ -11,6 +11,7 @@ from skillkit.core.exceptions import ConfigurationError
 __all__ = [
     "GUARDED",
     "LOCKED",
+    "PATH_LISTS",
     "PROFILES",
     "STANDARD",
     "TIMEOUT_RANGE_SECONDS",

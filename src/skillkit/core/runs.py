@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from skillkit.core.bounds import Bounds
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.questions import OptionRequest
+from skillkit.core.values import Workspace
 
 __all__ = [
     "PROGRAM_OWNER",
@@ -72,7 +73,7 @@ class ScriptCommand:
     arguments: object = field(hash=False, repr=False)
     script_arguments: tuple[str, ...]
     session_id: str | None
-    workspace: Path | None
+    workspace: Workspace | None
     manifest: Manifest | None = field(default=None, repr=False, compare=False)
     """What the digest was taken of."""
     argument_paths: tuple[str, ...] = ()

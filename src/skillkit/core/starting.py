@@ -12,7 +12,6 @@ from pathlib import Path
 
 from skillkit.core.digest import content_of, manifest_of
 from skillkit.core.exceptions import (
-    ConfigurationError,
     ContentChangedError,
     ContentLoadError,
     ScriptNotFoundError,
@@ -27,7 +26,6 @@ __all__ = [
     "brief_output",
     "isolation_of",
     "moved_to",
-    "require_workspace",
     "source_of",
     "started_and_run",
     "unchanged_manifest",
@@ -42,12 +40,6 @@ NAME_CHARACTERS = 250
 SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
 
 run_log = logging.getLogger("skillkit.run")
-
-
-def require_workspace(workspace: Path | None) -> None:
-    """It was there when it was named; walls cannot be put around a folder that is gone."""
-    if workspace is not None and not os.path.isdir(workspace):
-        raise ConfigurationError(f"workspace: {workspace} is not there any more. Create it again or name another.")
 
 
 def unchanged_manifest(command: ScriptCommand, *, by_content: bool = False) -> Manifest:

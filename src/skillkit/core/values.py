@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["SCRIPT_TYPES", "Diagnostic", "ScriptMetadata"]
+__all__ = ["SCRIPT_TYPES", "Diagnostic", "ScriptMetadata", "Workspace"]
 
 SCRIPT_TYPES = frozenset(("python", "shell", "javascript", "typescript", "ruby", "perl", "powershell", "batch"))
 
@@ -48,3 +48,21 @@ class ScriptMetadata:
     def get_fully_qualified_name(self, skill_name: str) -> str:
         """`pdf-extractor.extract`: the skill and the script in one word."""
         return f"{skill_name}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The folder an agent works in, as it was when it was named: another folder in its place is not this one."""
+
+    path: Path
+    """Without links."""
+    device: int
+    inode: int
+    hold: object = field(default=None, repr=False, compare=False)
+    """While this lives, no other folder gets the same numbers."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __fspath__(self) -> str:
+        return str(self.path)

@@ -234,7 +234,7 @@ class SkillFunctions:
             script_name=script,
             timeout=self.manager.default_script_timeout,
             session_id=self.session_id,
-            workspace=self.manager.workspace,
+            workspace=self.manager.named_workspace,
             agent_facing=True,
             call_id=call_id or "",
             **given,

@@ -61,10 +61,12 @@ def test_folders_of_skills_add_up_the_projects_first(machine: Machine, tmp_path:
 
 
 def test_the_files_that_may_loosen_are_known_so_that_walls_can_close_them(machine: Machine) -> None:
-    assert machine.settings().loosening_files == (Path.home() / ".config" / "skillkit" / "config.toml",)
+    own = Path.home() / ".config" / "skillkit"
+    assert machine.settings().loosening_files == (own / "config.toml", own / "agents")
     machine.trusting()
     machine.repository("")
-    assert machine.settings().loosening_files == (machine.user_file, machine.project_file)
+    agents = machine.user_file.parent / "agents"
+    assert machine.settings().loosening_files == (machine.user_file, agents, machine.project_file)
 
 
 def test_a_profile_from_the_command_line_stands_alone(machine: Machine, tmp_path: Path) -> None:

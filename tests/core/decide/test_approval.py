@@ -13,6 +13,7 @@ from commands import BOUNDS, COMMAND, WIDER
 from skillkit.core.decide import approval_request, joint_request
 from skillkit.core.questions import OPTIONS, SINGLE_USE, FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.core.runs import Decision, PreparedRun
+from skillkit.core.values import Workspace
 
 
 def prompt(*reasons: str) -> Prompt:
@@ -108,7 +109,7 @@ def test_one_question_about_several_runs_is_about_exactly_these_in_this_order() 
 
 
 def test_one_workspace_is_not_another() -> None:
-    one, other = (replace(COMMAND, workspace=Path(name)) for name in ("/one", "/other"))
+    one, other = (replace(COMMAND, workspace=Workspace(Path(name), 1, 2)) for name in ("/one", "/other"))
     assert approval_request(one, prompt(), BOUNDS).id != approval_request(other, prompt(), BOUNDS).id
 
 

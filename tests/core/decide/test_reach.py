@@ -14,7 +14,7 @@ from skillkit.core.policy import Limits
 def sentences(
     policy: ScriptPolicy = GUARDED,
     tier: str = "bubblewrap",
-    workspace: Path | None = None,
+    workspace: str | None = None,
     granted: Sequence[str] = (),
     timeout: float = 30,
     is_root: bool = False,
@@ -75,7 +75,7 @@ def test_what_a_policy_opens_is_said(policy: ScriptPolicy, sentence: str) -> Non
 
 
 def test_the_workspace_and_what_stays_closed_in_it() -> None:
-    (sentence,) = set(sentences(workspace=Path("/work"))) - set(sentences())
+    (sentence,) = set(sentences(workspace="/work")) - set(sentences())
     said = "It can read and write the workspace /work, but not change in it git and its hooks, instructions and settings of"
     assert sentence.startswith(said)
     assert sentence.endswith("What it makes anew under such a name is moved away when it ends.")
@@ -110,7 +110,7 @@ def test_limits_are_the_policy_s_and_root_is_not_counted() -> None:
 
 
 def test_where_only_the_processes_are_held_together_all_is_open_and_that_is_said() -> None:
-    assert sentences(tier="job", granted=["/data"], workspace=Path("/work")) == (
+    assert sentences(tier="job", granted=["/data"], workspace="/work") == (
         "It can use the network, and read and write every file that you can.",
         "Its memory and its files are not limited.",
         "Of your environment variables it gets the language and PATH, no secrets.",

@@ -19,6 +19,7 @@ from skillkit import (
 from skillkit.core.decide import rules
 from skillkit.core.decide.rules import Ruling, Verdict, after_change, decide, decided
 from skillkit.core.runs import Decision
+from skillkit.core.values import Workspace
 
 
 def decision(policy: ScriptPolicy, **changes: object) -> Decision:
@@ -170,7 +171,7 @@ def test_what_is_allowed_or_asked_raises_nothing() -> None:
     assert (decide(COMMAND, STANDARD).error, decide(COMMAND, GUARDED).error) == (None, None)
 
 
-AGENTS = replace(COMMAND, agent_facing=True, argument_paths=("/data/a.csv",), workspace=Path("/work"))
+AGENTS = replace(COMMAND, agent_facing=True, argument_paths=("/data/a.csv",), workspace=Workspace(Path("/work"), 1, 2))
 
 
 def test_an_agents_argument_outside_skill_and_workspace_asks_and_names_the_path() -> None:

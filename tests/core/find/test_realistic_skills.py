@@ -168,7 +168,6 @@ def test_a_real_looking_skill_loads(tmp_path: Path, case: Case) -> None:
     [
         pytest.param("# PDF tools\n\nRead PDF files.\n", "no-frontmatter", id="no frontmatter"),
         pytest.param("name: s\ndescription: d\n", "no-frontmatter", id="no fences"),
-        pytest.param("<!-- note -->\n---\nname: s\ndescription: d\n---\n", "no-frontmatter", id="a comment before it"),
         pytest.param("---\nname: s\ndescription: d\n# PDF tools\n", "no-frontmatter", id="never closed"),
         pytest.param("---\nname: s\nversion: 1\n---\n", "missing-field", id="no description"),
         pytest.param("---\nname: s\ndescription: >\n---\n", "missing-field", id="empty block"),

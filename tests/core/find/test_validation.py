@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from skill_folders import skill_folder
 
+from skillkit import SkillManager
 from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
 from skillkit.core.values import Diagnostic
 
@@ -154,3 +155,18 @@ def test_strictness_leaves_loading_alone(tmp_path: Path) -> None:
 
     skill_folder(tmp_path / "root", "s", frontmatter="name: A B\ndescription: a: b\nversion: 1.10\n")
     assert metadata_of(discovered(tmp_path / "root"))["A B"].version == "1.10"
+
+
+def test_a_comment_before_the_frontmatter_is_an_error_for_the_validator_and_a_warning_for_the_reader(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "root/good/SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("<!-- " + "- \n---\n" * 3_000 + "-->\n---\nname: good\ndescription: d\n---\nDo it.\n")
+    (found,) = validate_skill_file(file)
+    assert (found.severity, found.code, found.line) == ("error", "leading-comment", 1)
+    with SkillManager(tmp_path / "root", "", [], [], state_dir=tmp_path / "state") as manager:
+        assert manager.load_skill("good").content == "Do it.\n"
+        (said,) = manager.diagnostics
+    assert (said.severity, said.code, said.line) == ("warning", "leading-comment", 1)
+    assert said.remedy

@@ -39,6 +39,33 @@ def test_every_line_end_and_byte_order_mark_gives_the_same(raw: bytes) -> None:
     assert (frontmatter.fields, frontmatter.body, frontmatter.notes) == (PLAIN, "Body\n", ())
 
 
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("<!-- Copyright -->\n", 1),
+        ("\n\n<!-- one -->\n  <!-- two\nlines -->\n\n", 3),
+        ("<!--\n---\nname: other\n---\n-->\n", 1),
+        ("\ufeff<!-- a -->\n", 1),
+    ],
+)
+def test_a_comment_before_the_frontmatter_is_stepped_over_and_noted(before: str, line: int) -> None:
+    raw = f"{before}---\nname: a\ndescription: d\n---\nBody\n".encode()
+    frontmatter = read_frontmatter(raw)
+    assert (frontmatter.fields, frontmatter.body) == (PLAIN, "Body\n")
+    (note,) = frontmatter.notes
+    assert (note.code, note.line) == ("leading-comment", line)
+    assert frontmatter.lines["name"] == before.count("\n") + 2
+    assert not is_closed(raw), "fences may stand in the comment"
+
+
+@pytest.mark.parametrize(
+    "before", ["<!-- never closed\n", "<!-- a --> text\n", "text <!-- a -->\n", "<!-- a -->\ntext\n"]
+)
+def test_what_is_no_comment_alone_is_not_stepped_over(before: str) -> None:
+    with pytest.raises(InvalidFrontmatterError, match="There is no frontmatter"):
+        read_frontmatter(f"{before}---\nname: a\ndescription: d\n---\n".encode())
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_16_with_a_mark_is_read_and_noted(encoding: str) -> None:
     mark = {"utf-16": b"", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}[encoding]

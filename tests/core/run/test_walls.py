@@ -13,6 +13,7 @@ from skillkit import GUARDED, STANDARD, TRUSTED, Limits, SandboxUnavailableError
 from skillkit.core.run import Guard, sandbox_for, walls, walls_around, writable_roots
 from skillkit.core.run.sandbox.choose import Choice
 from skillkit.core.runs import ScriptCommand
+from skillkit.core.workspaces import named_workspace
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 ASKED = [
@@ -95,7 +96,7 @@ def test_the_workspace_keeps_its_tools_and_skills_from_a_script(tmp_path: Path) 
     work, workspace, state = (tmp_path / name for name in ("work", "workspace", "state"))
     for folder in (work, workspace / "skills", workspace / "sub" / ".git", state):
         folder.mkdir(parents=True)
-    command = a_command(tmp_path, workspace=workspace)
+    command = a_command(tmp_path, workspace=named_workspace(workspace, state))
     guard = Guard(state, [workspace / "skills"])
     guarded = guard.begin(writable_roots(command, REQUIRED), 1)
     around = walls_around(command, REQUIRED, work=work, snapshot=None, state_folder=state, guarded=guarded)

@@ -16,9 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.config.keys import ConfigFile
 
-__all__ = ["Origin", "Settings", "load_settings"]
+__all__ = ["AGENTS_FOLDER", "Origin", "Settings", "load_settings"]
 
 DEFAULT_PROFILE = "guarded"
+AGENTS_FOLDER = "agents"
+"""Beside the user's file: agent files that are the user's own word."""
 DEFAULT = Place("default")
 
 
@@ -66,7 +68,7 @@ class Settings:
     def loosening_files(self) -> tuple[Path, ...]:
         """The files whose word may loosen, there or not: what a script writes into them would be believed."""
         trusted = self.named.get("projects.trusted")
-        own = () if self.user_file is None else (self.user_file,)
+        own = () if self.user_file is None else (self.user_file, self.user_file.parent / AGENTS_FOLDER)
         return (*own, *(folder / PROJECT_FILE for folder in (trusted.value if trusted else ())))
 
     def manager_arguments(self) -> dict[str, Any]:

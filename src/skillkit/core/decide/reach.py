@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from skillkit.core.bounds import ANY_WORKSPACE, Bounds
 from skillkit.core.guarded_names import sentence_of_groups
 from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.runs import ScriptCommand
+from skillkit.core.values import Workspace
 
 __all__ = ["bounds_of", "wall_sentences"]
 
@@ -44,7 +44,7 @@ def wall_sentences(
     *,
     tier: str,
     skill: str,
-    workspace: Path | str | None,
+    workspace: Workspace | str | None,
     granted: Sequence[str],
     timeout: float,
     is_root: bool,
@@ -73,7 +73,9 @@ def _network(policy: ScriptPolicy) -> str:
     return "It cannot use the network."
 
 
-def _files(policy: ScriptPolicy, skill: str, workspace: Path | str | None, granted: Sequence[str]) -> Iterator[str]:
+def _files(
+    policy: ScriptPolicy, skill: str, workspace: Workspace | str | None, granted: Sequence[str]
+) -> Iterator[str]:
     if policy.allow_filesystem:
         yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
     else:

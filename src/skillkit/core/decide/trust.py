@@ -12,11 +12,13 @@ from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.paths import real_path
 from skillkit.core.state import StateStore
 
-__all__ = ["SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals"]
+__all__ = ["AGENT_OWNER", "SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals"]
 
 # Sessions end without telling anybody; an approval that old is given again.
 SESSION_APPROVAL_SECONDS = 30 * 86_400.0
 NO_SESSION = ""
+AGENT_OWNER = "(agent)"
+"""Stands for a skill's name where an agent file was approved; no skill can have it."""
 
 _COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at, walls from approvals"
 _INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at, walls)
@@ -55,8 +57,11 @@ class StandingApprovals:
         approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time(), walls)
         return self._keep(approval)
 
-    def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds) -> Approval:
-        """Holds until it is removed; a new digest of the same skill takes the place of the old one."""
+    def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds | None) -> Approval:
+        """Holds until it is removed; a new digest of the same skill takes the place of the old one.
+
+        Without walls it covers no run: it is about a file that is only read.
+        """
         return self._keep(Approval("trust", None, skill, real_path(folder), digest, channel, time.time(), walls))
 
     def covering(self, session_id: str | None, skill: str, digest: str, walls: Bounds) -> Approval | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from dataclasses import dataclass, field
 
 from skillkit.core.exceptions import InvalidFrontmatterError
@@ -14,6 +15,8 @@ BLOCK_LIMIT_CHARACTERS = 256 * 1024
 
 FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 FENCE_BYTES = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
+BLANK = re.compile(r"\s*")
+COMMENT_START, COMMENT_END = "<!--", "-->"
 GLUED_FENCE = re.compile(r"^---+(?=[^-\s])", re.MULTILINE)
 
 
@@ -58,18 +61,40 @@ def decoded(raw: bytes) -> tuple[str, list[Note]]:
 
 def is_closed(head: bytes) -> bool:
     """Whether this beginning of a file holds a whole frontmatter, so that the rest need not be read."""
-    return len(FENCE_BYTES.findall(head)) > 1
+    is_plain = not head.removeprefix(BOM_UTF8).lstrip().startswith(COMMENT_START.encode())  # it may hold fences too
+    return is_plain and len(FENCE_BYTES.findall(head)) > 1
+
+
+def comments_end(text: str) -> int:
+    """Where the HTML comments end that the text begins with; 0 where it begins with none."""
+    end = 0
+    while text.startswith(COMMENT_START, start := end + blank_length(text, end)):
+        closing = text.find(COMMENT_END, start + len(COMMENT_START))
+        if closing < 0:
+            break
+        end = closing + len(COMMENT_END)
+    return end
+
+
+def blank_length(text: str, start: int) -> int:
+    found = BLANK.match(text, start)
+    return found.end() - start if found else 0
 
 
 def fences(text: str, notes: list[Note]) -> tuple[int, int, int]:
     """Where the block starts and ends, and where the body starts."""
-    opening = FENCE.search(text)
-    if opening is None or text[: opening.start()].strip():
+    before = comments_end(text)
+    opening = FENCE.search(text, before)
+    if opening is None or text[before : opening.start()].strip():
         raise InvalidFrontmatterError(
             "There is no frontmatter.",
             line=1,
             remedy="Start the file with a line '---', then name and description, then '---'.",
         )
+    if before:
+        line = text.count("\n", 0, text.index(COMMENT_START)) + 1
+        remedy = "Start the file with '---'; put the comment below the frontmatter."
+        notes.append(Note("leading-comment", "A comment stands before the frontmatter.", line, remedy))
     start = min(opening.end() + 1, len(text))
     closing = FENCE.search(text, start)
     if closing is not None:

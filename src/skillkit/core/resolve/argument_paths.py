@@ -13,7 +13,7 @@ from typing import NamedTuple
 from skillkit.core.closed_places import WORK_FOLDER_PREFIX, closed_places
 from skillkit.core.paths import PATH_LIMIT, is_inside, real_path
 
-__all__ = ["ArgumentPaths", "Surroundings", "argument_paths"]
+__all__ = ["ArgumentPaths", "Surroundings", "argument_paths", "leads_through"]
 
 LOOKED_AT = 10_000  # texts
 NAMED = 64  # paths; each costs a mount, and a person reads them

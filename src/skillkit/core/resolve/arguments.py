@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def text_bytes(text: str) -> bytes:
         ) from error
 
 
-def require_sayable(**names: str | Path | None) -> None:
+def require_sayable(**names: str | os.PathLike[str] | None) -> None:
     """Names that a script is told, or is started with: the system must be able to take them."""
     for what, name in names.items():
         if name is not None and not is_sayable(name):

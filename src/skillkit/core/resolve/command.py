@@ -19,14 +19,16 @@ from skillkit.core.exceptions import (
 )
 from skillkit.core.models import Skill
 from skillkit.core.paths import FilePathResolver, real_path
-from skillkit.core.policy import ScriptPolicy
-from skillkit.core.resolve.argument_paths import ArgumentPaths, Surroundings, argument_paths
+from skillkit.core.policy import PATH_LISTS, ScriptPolicy
+from skillkit.core.resolve.argument_paths import ArgumentPaths, Surroundings, argument_paths, leads_through
 from skillkit.core.resolve.arguments import received, require_sayable, stdin_bytes, words
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
 from skillkit.core.resolve.lookup import script_named
 from skillkit.core.resolve.permissions import require_part_of_skill, require_plain_file
 from skillkit.core.runs import Manifest, ScriptCommand
+from skillkit.core.values import Workspace
+from skillkit.core.workspaces import named_workspace, open_paths, require_open, require_same
 
 __all__ = ["CallArguments", "resolve_command"]
 
@@ -43,7 +45,8 @@ class CallArguments(NamedTuple):
     timeout: float = 30
     output_limit: int = 10_000_000
     session_id: str | None = None
-    workspace: Path | None = None
+    workspace: Workspace | Path | None = None
+    """As it was named before; a path is named by this call."""
     agent_facing: bool = False
     """Whether a model chose the arguments."""
     call_id: str = ""
@@ -64,7 +67,9 @@ def resolve_command(
     require_sayable(skill=skill.name, version=skill.metadata.version, skill_folder=skill.base_directory)
     require_sayable(workspace=call.workspace)
     base = resolved(skill.base_directory)
-    workspace = None if call.workspace is None else Path(real_path(call.workspace))
+    named = workspace_of(call, state_folder)
+    workspace = None if named is None else named.path
+    require_open_policy(policy, [base, *([workspace] if workspace else [])], state_folder)
     manifest = manifest_at(str(base))
     environment = environment_of(skill, policy, own_environment, base, workspace)
     place = Place(base, manifest.digest, workspace, environment["PATH"])
@@ -90,7 +95,7 @@ def resolve_command(
         arguments=given.arguments,
         script_arguments=given.words,
         session_id=call.session_id,
-        workspace=workspace,
+        workspace=named,
         manifest=manifest,
         argument_paths=given.paths.paths,
         closed_paths=given.paths.closed,
@@ -99,6 +104,31 @@ def resolve_command(
         call_id=call.call_id,
         from_instructions=call.from_instructions,
     )
+
+
+def workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:
+    """The folder that was named, if it still is that folder, and may be opened to scripts."""
+    if call.workspace is None:
+        return None
+    if not isinstance(call.workspace, Workspace):
+        return named_workspace(call.workspace, state_folder)
+    require_same(call.workspace)
+    require_open(call.workspace, state_folder)
+    return call.workspace
+
+
+def require_open_policy(policy: ScriptPolicy, within_reach: Sequence[Path], state_folder: Path | None) -> None:
+    """What policy opens may be no closed place, nor lie behind a link that a script could have made."""
+    for setting in PATH_LISTS:
+        open_paths(getattr(policy, setting), state_folder, setting=setting)
+    made_by_scripts = [str(folder) for folder in within_reach] + [real_path(path) for path in policy.writable_paths]
+    for setting in PATH_LISTS:
+        for path in getattr(policy, setting):
+            if leads_through(str(path), made_by_scripts):
+                raise ConfigurationError(
+                    f"{setting}: a link on the way to {path} lies where scripts can put one. "
+                    f"If you want what it leads to, name that: {real_path(path)}"
+                )
 
 
 class Given(NamedTuple):

@@ -19,7 +19,7 @@ from skillkit.core.paths import real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.resolve.argument_paths import Surroundings
 from skillkit.core.resolve.arguments import require_sayable
-from skillkit.core.resolve.command import CallArguments, given_by
+from skillkit.core.resolve.command import CallArguments, given_by, require_open_policy, workspace_of
 from skillkit.core.resolve.environment import script_environment
 from skillkit.core.resolve.interpreters import candidates, is_within
 from skillkit.core.resolve.permissions import require_plain_file
@@ -36,7 +36,9 @@ def resolve_program(
 ) -> ScriptCommand:
     """The first of this name on PATH, never one inside the workspace; nothing is started."""
     require_sayable(workspace=call.workspace)
-    workspace = None if call.workspace is None else Path(real_path(call.workspace))
+    named = workspace_of(call, state_folder)
+    workspace = None if named is None else named.path
+    require_open_policy(policy, [workspace] if workspace else [], state_folder)
     cards = Path(real_path(state_folder)) / "programs"
     environment = program_environment(policy, own_environment, cards, workspace)
     program = found(call.script_name, environment["PATH"], workspace)
@@ -61,7 +63,7 @@ def resolve_program(
         arguments=given.arguments,
         script_arguments=given.words,
         session_id=call.session_id,
-        workspace=workspace,
+        workspace=named,
         manifest=manifest,
         argument_paths=given.paths.paths,
         closed_paths=given.paths.closed,

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
-from skillkit.core.paths import Judged, is_inside, judge
+from skillkit.core.paths import Judged, is_inside
 from skillkit.core.policy import Limits, ScriptPolicy
 from skillkit.core.run.grants import judged_grants
 from skillkit.core.run.guard import MOST_PLACES, NOTHING_GUARDED, Guarded
@@ -23,6 +23,8 @@ from skillkit.core.run.sandbox.explain import explanation, never_opened
 from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
 from skillkit.core.runs import Isolation, ProcessExit, ScriptCommand
+from skillkit.core.values import Workspace
+from skillkit.core.workspaces import open_paths
 
 __all__ = [
     "able_to_guard",
@@ -182,11 +184,17 @@ def probed(confined: Confined) -> tuple[int, str]:
     return ended.status, ended.stderr.decode("utf-8", "replace")
 
 
-def writable_roots(command: ScriptCommand, policy: ScriptPolicy) -> tuple[str, ...]:
+def writable_roots(command: ScriptCommand, policy: ScriptPolicy, state_folder: Path | None = None) -> tuple[str, ...]:
     """Folders of the user's that the script may write, by their real paths."""
-    workspace = (command.workspace,) if command.workspace else ()
-    found = (judge(path) for path in (*workspace, *policy.writable_paths))
-    return tuple(dict.fromkeys(each.path for each in found if each is not None))
+    workspace = (str(command.workspace),) if command.workspace else ()
+    return tuple(
+        dict.fromkeys(
+            (
+                *workspace,
+                *(each.path for each in open_paths(policy.writable_paths, state_folder, setting="writable_paths")),
+            )
+        )
+    )
 
 
 def walls_around(
@@ -202,9 +210,10 @@ def walls_around(
 ) -> Walls:
     """Absolute, resolved paths. Protected: what is guarded, and `everywhere` where all the user's files are open."""
     granted = judged_grants(command, state_folder) if policy.grant_argument_paths else ()
-    workspace = judge(command.workspace) if command.workspace else None
-    readable = tuple(dict.fromkeys((*existing(policy.readable_paths), *granted)))
-    writable = existing(policy.writable_paths)
+    workspace = as_judged(command.workspace) if command.workspace else None
+    opened = open_paths(policy.readable_paths, state_folder, setting="readable_paths")
+    readable = tuple(dict.fromkeys((*opened, *granted)))
+    writable = open_paths(policy.writable_paths, state_folder, setting="writable_paths")
     interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
     shown = (*readable, *writable, *([workspace] if workspace else []))
     put_back = {each.path for each in guarded.keepsakes}
@@ -236,12 +245,12 @@ def walls_around(
     )
 
 
+def as_judged(workspace: Workspace) -> Judged:
+    """What was named, never what stands in its place by now."""
+    return Judged(str(workspace.path), workspace.device, workspace.inode)
+
+
 def hidden_places(state_folder: Path, granted: Iterable[str]) -> tuple[str, ...]:
     """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
     state = os.path.realpath(state_folder)
     return () if any(is_inside(path, state) for path in granted) else (state,)
-
-
-def existing(paths: Iterable[Path]) -> tuple[Judged, ...]:
-    """A path that is not there cannot be shown; the script sees that it is missing either way."""
-    return tuple(judged for path in paths if (judged := judge(path)) is not None)

@@ -36,7 +36,7 @@ class CommandRunner:
         self.manager = manager
         self.policy = manager.agent_policy if policy is None else policy
         self.session_id = session_id or manager.session_id
-        self.workspace = manager.workspace if workspace is None else Path(workspace).absolute()
+        self.workspace = manager.named_workspace if workspace is None else manager.name_workspace(workspace)
         self._skills = None if skills is None else tuple(skills)
         for name in self._skills or ():
             manager.get_skill(name)  # one that does not exist is the caller's error, not the model's

@@ -119,7 +119,7 @@ class ScriptCalls:
             argv=tuple(argv),
             timeout=self.manager.default_script_timeout,
             session_id=self.manager.session_id or session_of(config or {}),
-            workspace=self.manager.workspace,
+            workspace=self.manager.named_workspace,
             agent_facing=True,
             call_id=_call_id.get(),
         )

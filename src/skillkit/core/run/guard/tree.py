@@ -223,9 +223,9 @@ class Tree:
         return SKILL_MARK in marks and SKILLS_FOLDER in path[len(self.root) :].lower().split(os.sep)
 
     def _guarded_in(self, path: str, entries: list[os.DirEntry[str]]) -> set[str]:
-        inside = guarded_inside(os.path.basename(path))
         names = {entry.name for entry in entries}
-        guarded = {name for name in names if is_guarded_name(name) or (inside and name.lower() in inside)}
+        guarded = {name for name in names if is_guarded_name(name)}
+        guarded.update(guarded_inside(os.path.basename(path), names))
         guarded.update(of_repository(names))
         if path == self.root and self.importable:
             guarded.update(name for name in names if self._is_importable(name))
