@@ -82,8 +82,7 @@ class BubblewrapSandbox:
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined:
         folders = self.mounts(walls)
-        granted = tuple(mount.target for mount in folders.all[:-1])
-        unix_sockets = not (walls.network or walls.filesystem or self.has_socket_in(granted))
+        unix_sockets = not (walls.network or walls.opens_folders or self.has_socket_in(walls.interpreter))
         contents: tuple[bytes, ...] = (
             seccomp.program(network=walls.network, unix_sockets=unix_sockets),
             *self._accounts(),
@@ -102,8 +101,8 @@ class BubblewrapSandbox:
         # Without these two a script could fill the host's memory through file systems nobody limits.
         options += ["--remount-ro", "/dev", "--remount-ro", "/"]
         options += ["--chdir", cwd, "--seccomp", descriptor(0), "--"]
-        by_name = {mount.target for mount in (*folders.grants, *guards)} & walls.identities.keys()
-        check = identity_check(self.stat, {path: walls.identities[path] for path in sorted(by_name)})
+        by_name = (mount for mount in (*folders.grants, *guards, *folders.covers) if mount.source in walls.identities)
+        check = identity_check(self.stat, {mount.target: walls.identities[mount.source] for mount in by_name})
         return Confined(
             argv=(*prefix, self.program, *options, *check, *self._limits(walls), *argv),
             cwd="/",
@@ -172,12 +171,11 @@ class BubblewrapSandbox:
         limits = walls.limits
         unguarded = () if self.mounter else (f"{path} is a link and could be replaced" for path in walls.links)
         processes = () if self.machine.is_root else (f"{limits.processes} processes",)
-        without_network = "none (network namespace, system call filter)"
         return Isolation(
             tier=self.tier,
             files="the user's files (mount namespace)" if walls.filesystem else "mount namespace",
-            network=("the host's, without unix sockets" if walls.network else without_network)
-            + ("; unix sockets inside the walls" if unix_sockets else ""),
+            network=("the host's" if walls.network else "none (network namespace, system call filter)")
+            + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",
             status=READ_FROM_CODE,
