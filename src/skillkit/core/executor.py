@@ -44,6 +44,7 @@ from skillkit.core.run import (
     explanation_of,
     granted_paths,
     is_mounting,
+    named_paths,
     outcome,
     require_countable,
     sandbox_for,
@@ -94,6 +95,7 @@ class Flow:
         self.policy = policy
         self.state_dir = state_dir
         self.approver = approver
+        self.named_paths = named_paths(policy)
         self.guard = Guard(state_dir, protected)
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
@@ -268,6 +270,7 @@ class Flow:
             apart=apart_from_others(command) if snapshot else None,
             guarded=guarded,
             everywhere=self.guard.everywhere() if self.policy.allow_filesystem else (),
+            named=self.named_paths,
         )
 
     def execute(

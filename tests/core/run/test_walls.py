@@ -24,6 +24,7 @@ ASKED = [
 
 
 def a_command(folder: Path, **fields: object) -> ScriptCommand:
+    (folder / "skill").mkdir(exist_ok=True)
     values: dict[str, object] = {
         "skill_name": "demo",
         "digest": "0" * 64,
@@ -104,6 +105,8 @@ def test_the_workspace_keeps_its_tools_and_skills_from_a_script(tmp_path: Path) 
     names = ("skills", "sub/.git")
     assert around.protected == (*(str(workspace / name) for name in names), str(state))
     assert (around.workspace, around.network, around.filesystem) == (str(workspace), False, False)
+    shown = (tmp_path / "skill", work, workspace, workspace / "sub", *(workspace / name for name in names))
+    assert around.identities == {str(path): (path.stat().st_dev, path.stat().st_ino) for path in shown}
 
 
 def test_a_policys_paths_are_resolved_and_missing_ones_left_out(tmp_path: Path) -> None:

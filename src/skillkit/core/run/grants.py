@@ -1,14 +1,18 @@
-"""A command -> those of the paths its arguments name that the script may therefore read."""
+"""A command and a policy -> the paths of the user's that they open, each judged by what stands there now."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from skillkit.core.closed_places import closed_places
-from skillkit.core.paths import Judged, judge
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.paths import Judged, is_inside, judge, real_path
+from skillkit.core.policy import ScriptPolicy
 from skillkit.core.runs import ScriptCommand
 
-__all__ = ["granted_paths", "judged_grants"]
+__all__ = ["granted_paths", "judged_grants", "judged_paths", "judged_workspace", "named_paths"]
 
 
 def granted_paths(command: ScriptCommand, state_folder: Path) -> tuple[str, ...]:
@@ -27,3 +31,56 @@ def judged_grants(command: ScriptCommand, state_folder: Path) -> tuple[Judged, .
     places = closed_places(state_folder)
     found = [(path, judged) for path in named if (judged := judge(path)) is not None]
     return tuple(judged for path, judged in found if judged.path == path and not places.hold(path))
+
+
+def judged_workspace(workspace: Path | None) -> Judged | None:
+    """It was resolved when it was named, so a path that leads elsewhere by now has been replaced."""
+    if workspace is None:
+        return None
+    judged = judge(workspace)
+    if judged is None or judged.path != str(workspace):
+        where = f"leads to {judged.path} by now" if judged else "is not there any more"
+        raise ConfigurationError(f"workspace: {workspace} {where}. Put the folder back, or name another workspace.")
+    return judged
+
+
+def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
+    """Where the paths of a policy led when it was taken up."""
+    return {path: real_path(path) for path in (*policy.readable_paths, *policy.writable_paths)}
+
+
+def judged_paths(
+    paths: Sequence[Path], named: Mapping[Path, str], roots: Sequence[str], state_folder: Path
+) -> tuple[Judged, ...]:
+    """Those of a policy's paths that exist; the script sees that the others are missing either way.
+
+    `named` says where they led before, `roots` are the folders that scripts may write: a link that one of them can
+    have made opens nothing.
+    """
+    found = [(path, judged) for path in paths if (judged := judge(path)) is not None]
+    for path, judged in found:
+        if judged.path != str(path):
+            _refuse_astray(path, judged.path, named.get(path, judged.path), roots, state_folder)
+    return tuple(judged for _, judged in found)
+
+
+def _refuse_astray(path: Path, real: str, before: str, roots: Sequence[str], state_folder: Path) -> None:
+    places = closed_places(state_folder)
+    is_new = real != before
+    is_closed = places.hold(real) and not places.hold(os.path.normpath(path))
+    left = [
+        root for place in _places_on(path) for root in roots if is_inside(place, root) and not is_inside(real, root)
+    ]
+    if is_new or is_closed or left:
+        raise ConfigurationError(
+            f"{path}, which the policy opens to scripts, is or lies behind a link that leads to {real}, and a script "
+            f"can have put it there. Remove the link; or name {real} itself, if scripts are to use that."
+        )
+
+
+def _places_on(path: Path) -> Iterator[str]:
+    """The real folders in which the names of a path are looked up, one after the other."""
+    place, *steps = path.parts
+    for step in steps:
+        yield place
+        place = real_path(os.path.join(place, step))

@@ -1,4 +1,4 @@
-"""A command and a policy -> what its run may reach, and the walls that keep it there."""
+"""A policy and this machine -> the walls that keep a run where it may be, or an error that says what is missing."""
 
 from __future__ import annotations
 
@@ -8,21 +8,17 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
-from skillkit.core.paths import Judged, is_inside, judge
 from skillkit.core.policy import Limits, ScriptPolicy
-from skillkit.core.run.grants import judged_grants
-from skillkit.core.run.guard import MOST_PLACES, NOTHING_GUARDED, Guarded
+from skillkit.core.run.guard import MOST_PLACES, Guarded
 from skillkit.core.run.process import run_confined
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, descriptor, is_own_refusal
 from skillkit.core.run.sandbox.bubblewrap import MOUNTER, BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
 from skillkit.core.run.sandbox.explain import explanation
-from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
-from skillkit.core.runs import Isolation, ProcessExit, ScriptCommand
+from skillkit.core.runs import Isolation, ProcessExit
 
 __all__ = [
     "able_to_guard",
@@ -32,15 +28,12 @@ __all__ = [
     "require_countable",
     "require_walls",
     "sandbox_for",
-    "walls_around",
-    "writable_roots",
 ]
 
 PROBE_TIMEOUT_SECONDS = 10.0
 USUAL_LIMITS = Limits()
 WITHOUT_WALLS = UnconfinedSandbox()
 INSTALL = "Install bubblewrap (Debian and Ubuntu: 'sudo apt-get install bubblewrap'); 'skillkit doctor' says more."
-PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
 TRY_AGAIN = "Nothing was run without them; free memory, processes or descriptors and try again."
 
 run_log = logging.getLogger("skillkit.run")
@@ -173,68 +166,3 @@ def probed(confined: Confined) -> tuple[int, str]:
     """How a command inside walls ends; used to try the walls themselves."""
     ended = run_confined(confined, stdin=b"", timeout=PROBE_TIMEOUT_SECONDS, output_limit=100_000)
     return ended.status, ended.stderr.decode("utf-8", "replace")
-
-
-def writable_roots(command: ScriptCommand, policy: ScriptPolicy) -> tuple[str, ...]:
-    """Folders of the user's that the script may write, by their real paths."""
-    workspace = (command.workspace,) if command.workspace else ()
-    found = (judge(path) for path in (*workspace, *policy.writable_paths))
-    return tuple(dict.fromkeys(each.path for each in found if each is not None))
-
-
-def walls_around(
-    command: ScriptCommand,
-    policy: ScriptPolicy,
-    *,
-    work: Path,
-    snapshot: Path | None,
-    state_folder: Path,
-    apart: Path | None = None,
-    guarded: Guarded = NOTHING_GUARDED,
-    everywhere: Iterable[str] = (),
-) -> Walls:
-    """Absolute, resolved paths. Protected: what is guarded, and `everywhere` where all the user's files are open."""
-    granted = judged_grants(command, state_folder) if policy.grant_argument_paths else ()
-    workspace = judge(command.workspace) if command.workspace else None
-    readable = tuple(dict.fromkeys((*existing(policy.readable_paths), *granted)))
-    writable = existing(policy.writable_paths)
-    interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
-    shown = (*readable, *writable, *([workspace] if workspace else []))
-    put_back = {each.path for each in guarded.keepsakes}
-    in_rules = [each for each in guarded.places if each.path not in put_back]
-    identities = {each.path: (each.device, each.inode) for each in shown}
-    identities |= {each.path: (each.device, each.inode) for each in in_rules}
-    paths = [*(each.path for each in in_rules), *guarded.around]
-    if policy.allow_filesystem:
-        paths += [path for path in everywhere if os.path.lexists(path)]
-    paths += [os.path.realpath(state_folder)]
-    return Walls(
-        skill=str(command.base_directory),
-        snapshot=str(snapshot) if snapshot else None,
-        work=os.path.realpath(work),
-        interpreter=interpreter,
-        apart=str(apart) if apart else None,
-        workspace=workspace.path if workspace else None,
-        protected=tuple(dict.fromkeys(paths)),
-        links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])),
-        hidden=hidden_places(state_folder, (*interpreter, *(each.path for each in shown))),
-        identities=identities,
-        readable=tuple(each.path for each in readable),
-        writable=tuple(each.path for each in writable),
-        network=policy.allow_network,
-        filesystem=policy.allow_filesystem,
-        limits=policy.limits,
-        timeout=command.timeout,
-    )
-
-
-def hidden_places(state_folder: Path, granted: Iterable[str]) -> tuple[str, ...]:
-    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
-    state = os.path.realpath(state_folder)
-    return () if any(is_inside(path, state) for path in granted) else (state,)
-
-
-def existing(paths: Iterable[Path]) -> tuple[Judged, ...]:
-    """A path that is not there cannot be shown; the script sees that it is missing either way."""
-    return tuple(judged for path in paths if (judged := judge(path)) is not None)

@@ -1,0 +1,114 @@
+"""A command, a policy and what is guarded -> the walls around its run: what it may reach, each thing by identity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.paths import is_inside, judge
+from skillkit.core.policy import ScriptPolicy
+from skillkit.core.run.grants import judged_grants, judged_paths, judged_workspace, named_paths
+from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
+from skillkit.core.run.sandbox.base import Walls
+from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
+from skillkit.core.runs import ScriptCommand
+
+__all__ = ["walls_around", "writable_roots"]
+
+PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
+
+
+def writable_roots(command: ScriptCommand, policy: ScriptPolicy) -> tuple[str, ...]:
+    """Folders of the user's that the script may write, by their real paths."""
+    found = (judged_workspace(command.workspace), *(judge(path) for path in policy.writable_paths))
+    return tuple(dict.fromkeys(each.path for each in found if each is not None))
+
+
+def walls_around(
+    command: ScriptCommand,
+    policy: ScriptPolicy,
+    *,
+    work: Path,
+    snapshot: Path | None,
+    state_folder: Path,
+    apart: Path | None = None,
+    guarded: Guarded = NOTHING_GUARDED,
+    everywhere: Iterable[str] = (),
+    named: Mapping[Path, str] | None = None,
+) -> Walls:
+    """Absolute, resolved paths. Protected: what is guarded, and `everywhere` where all the user's files are open.
+
+    `named` says where the policy's paths led when it was taken up.
+    """
+    named = named_paths(policy) if named is None else named
+    granted = judged_grants(command, state_folder) if policy.grant_argument_paths else ()
+    workspace = judged_workspace(command.workspace)
+    roots = (*([workspace.path] if workspace else []), *(named[path] for path in policy.writable_paths))
+    readable = (*judged_paths(policy.readable_paths, named, roots, state_folder), *granted)
+    writable = judged_paths(policy.writable_paths, named, roots, state_folder)
+    shown = (*readable, *writable, *([workspace] if workspace else []))
+    put_back = {each.path for each in guarded.keepsakes}
+    in_rules = [each for each in guarded.places if each.path not in put_back]
+    interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
+    state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
+    source = str(snapshot) if snapshot else skill
+    protected = [*(each.path for each in in_rules), *guarded.around]
+    if policy.allow_filesystem:
+        protected += [path for path in everywhere if os.path.lexists(path)]
+    pinned = _folders_above((*(each.path for each in in_rules), skill, state), roots)
+    identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
+    identities |= {path: _unmoved(path) for path in (source, private, *pinned)}
+    identities |= {each.path: (each.device, each.inode) for each in shown}
+    identities |= {each.path: (each.device, each.inode) for each in in_rules}
+    return Walls(
+        skill=skill,
+        snapshot=str(snapshot) if snapshot else None,
+        work=private,
+        interpreter=interpreter,
+        apart=str(apart) if apart else None,
+        workspace=workspace.path if workspace else None,
+        protected=tuple(dict.fromkeys((*protected, state))),
+        links=tuple(each.path for each in in_rules if each.is_link),
+        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])),
+        hidden=_hidden_places(state, (*interpreter, *(each.path for each in shown))),
+        identities=identities,
+        readable=tuple(dict.fromkeys(each.path for each in readable)),
+        writable=tuple(each.path for each in writable),
+        network=policy.allow_network,
+        filesystem=policy.allow_filesystem,
+        limits=policy.limits,
+        timeout=command.timeout,
+    )
+
+
+def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
+    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
+    return () if any(is_inside(path, state) for path in granted) else (state,)
+
+
+def _folders_above(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
+    """What lies between one of `paths` and a folder that scripts may write: it is mounted with them."""
+    there = [path for path in paths if os.path.lexists(path)]
+    return sorted({folder for path in there for root in roots for folder in _between(path, root)})
+
+
+def _between(path: str, root: str) -> Iterator[str]:
+    folder = os.path.dirname(path)
+    while folder != root and is_inside(folder, root):
+        yield folder
+        folder = os.path.dirname(folder)
+
+
+def _unmoved(path: str) -> tuple[int, int]:
+    """What tells this thing from another in its place; its path is real, so one that leads elsewhere was replaced."""
+    found = judge(path)
+    if found is None or found.path != path:
+        remedy = f"Look who changes {path}, and try again."
+        raise SandboxUnavailableError(
+            f"{path} was replaced or removed while the walls were planned; nothing was run. {remedy}",
+            missing=("files",),
+            remedy=remedy,
+        )
+    return found.device, found.inode
