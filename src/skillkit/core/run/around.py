@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.exceptions import SandboxUnavailableError
-from skillkit.core.paths import is_inside, judge
+from skillkit.core.paths import Judged, is_inside, judge
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.run.grants import judged_grants, judged_paths, judged_workspace, named_paths
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
@@ -42,25 +43,18 @@ def walls_around(
 
     `named` says where the policy's paths led when it was taken up.
     """
-    named = named_paths(policy) if named is None else named
-    granted = judged_grants(command, state_folder) if policy.grant_argument_paths else ()
-    workspace = judged_workspace(command.workspace)
-    roots = (*([workspace.path] if workspace else []), *(named[path] for path in policy.writable_paths))
-    readable = (*judged_paths(policy.readable_paths, named, roots, state_folder), *granted)
-    writable = judged_paths(policy.writable_paths, named, roots, state_folder)
-    shown = (*readable, *writable, *([workspace] if workspace else []))
+    opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
     put_back = {each.path for each in guarded.keepsakes}
     in_rules = [each for each in guarded.places if each.path not in put_back]
     interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
-    source = str(snapshot) if snapshot else skill
     protected = [*(each.path for each in in_rules), *guarded.around]
     if policy.allow_filesystem:
         protected += [path for path in everywhere if os.path.lexists(path)]
-    pinned = _folders_above((*(each.path for each in in_rules), skill, state), roots)
+    pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
-    identities |= {path: _unmoved(path) for path in (source, private, *pinned)}
-    identities |= {each.path: (each.device, each.inode) for each in shown}
+    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *pinned)}
+    identities |= {each.path: (each.device, each.inode) for each in opened.all}
     identities |= {each.path: (each.device, each.inode) for each in in_rules}
     return Walls(
         skill=skill,
@@ -68,19 +62,41 @@ def walls_around(
         work=private,
         interpreter=interpreter,
         apart=str(apart) if apart else None,
-        workspace=workspace.path if workspace else None,
+        workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*protected, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
         notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])),
-        hidden=_hidden_places(state, (*interpreter, *(each.path for each in shown))),
+        hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
         identities=identities,
-        readable=tuple(dict.fromkeys(each.path for each in readable)),
-        writable=tuple(each.path for each in writable),
+        readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
+        writable=tuple(each.path for each in opened.writable),
         network=policy.allow_network,
         filesystem=policy.allow_filesystem,
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+class _Opened(NamedTuple):
+    """What of the user's a run may use, as it was when it was looked at."""
+
+    workspace: Judged | None
+    readable: tuple[Judged, ...]
+    writable: tuple[Judged, ...]
+    roots: tuple[str, ...]
+    """Folders that scripts may write."""
+
+    @property
+    def all(self) -> tuple[Judged, ...]:
+        return (*self.readable, *self.writable, *([self.workspace] if self.workspace else []))
+
+
+def _opened(command: ScriptCommand, policy: ScriptPolicy, state: Path, named: Mapping[Path, str]) -> _Opened:
+    granted = judged_grants(command, state) if policy.grant_argument_paths else ()
+    workspace = judged_workspace(command.workspace)
+    roots = (*([workspace.path] if workspace else []), *(named[path] for path in policy.writable_paths))
+    readable = judged_paths(policy.readable_paths, named, roots, state)
+    return _Opened(workspace, (*readable, *granted), judged_paths(policy.writable_paths, named, roots, state), roots)
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
