@@ -66,6 +66,7 @@ from skillkit.core.starting import (
     brief_output,
     isolation_of,
     moved_to,
+    own_environment,
     require_workspace,
     source_of,
     started_and_run,
@@ -192,7 +193,7 @@ class Flow:
             self.guard.end(guarded)
             self.record_refusal(error, prepared, answer)
         placed = moved_to(command, Path(walls.apart)) if walls.apart else command
-        environment = {**placed.environment, "SKILL_WORK_DIR": str(work)}
+        environment = own_environment(placed, work, has_walls=sandbox.tier != "none")
         moved: tuple[SetAside, ...] = ()
         try:
             started = self.audit.append("started", start_fields(prepared, answer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillkit.core.run.around import walls_around, writable_roots
+from skillkit.core.run.around import is_searching_upwards, walls_around, writable_roots
 from skillkit.core.run.grants import granted_paths, named_paths
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.outcome import TRUNCATION_MARK, outcome
@@ -34,6 +34,7 @@ __all__ = [
     "explanation_of",
     "granted_paths",
     "is_mounting",
+    "is_searching_upwards",
     "machine_tiers",
     "named_paths",
     "outcome",

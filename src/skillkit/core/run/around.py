@@ -16,9 +16,16 @@ from skillkit.core.run.sandbox.base import Walls
 from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
 from skillkit.core.runs import ScriptCommand
 
-__all__ = ["walls_around", "writable_roots"]
+__all__ = ["is_searching_upwards", "walls_around", "writable_roots"]
 
 PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
+# They take modules and settings from every folder above a script: code that nobody approved.
+SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
+SEARCHED = "{0} also takes modules and settings from the folders above {1}, as far as they are readable"
+
+
+def is_searching_upwards(command: ScriptCommand) -> bool:
+    return command.interpreter in SEARCHING_UPWARDS and not command.is_program
 
 
 def writable_roots(command: ScriptCommand, policy: ScriptPolicy) -> tuple[str, ...]:
@@ -65,7 +72,11 @@ def walls_around(
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*protected, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])),
+        notes=(
+            *guarded.notes,
+            *([PUT_BACK] if guarded.keepsakes else []),
+            *(_notes_on_search(command, opened, policy) if apart is None else []),
+        ),
         hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
         identities=identities,
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
@@ -97,6 +108,24 @@ def _opened(command: ScriptCommand, policy: ScriptPolicy, state: Path, named: Ma
     roots = (*([workspace.path] if workspace else []), *(named[path] for path in policy.writable_paths))
     readable = judged_paths(policy.readable_paths, named, roots, state)
     return _Opened(workspace, (*readable, *granted), judged_paths(policy.writable_paths, named, roots, state), roots)
+
+
+def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy) -> list[str]:
+    """Without mounts a skill lies below other folders; where scripts may write there, no such language runs."""
+    skill = str(command.base_directory)
+    if not is_searching_upwards(command):
+        return []
+    planted = [root for root in opened.roots if is_inside(skill, root)]
+    if planted:
+        remedy = "Name a state folder elsewhere (SKILLKIT_STATE_DIR), or install bubblewrap."
+        raise SandboxUnavailableError(
+            f"{command.interpreter} looks for code in the folders above {skill}, and scripts may write {planted[0]}. "
+            f"{remedy}",
+            missing=("files",),
+            remedy=remedy,
+        )
+    is_readable = policy.allow_filesystem or any(is_inside(skill, each.path) for each in opened.readable)
+    return [SEARCHED.format(command.interpreter, skill)] if is_readable else []
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
