@@ -113,6 +113,22 @@ def start_victim(scene: Scene) -> None:
     scene.arguments = [str(victim.pid), *victim.stdout.readline().split()]
 
 
+def start_naming(scene: Scene) -> None:
+    """Somebody else makes a file outside, again and again, whose name nobody could guess."""
+    made = scene.here.outside / SECRET
+    code = (
+        "import os, sys, time\nwhile True:\n open(sys.argv[1], 'w').close(); os.remove(sys.argv[1]); time.sleep(0.05)\n"
+    )
+    process = subprocess.Popen([PYTHON, "-I", "-c", code, str(made)])
+    scene.stack.enter_context(process)
+    scene.stack.callback(process.kill)
+
+
+def attach_note(scene: Scene) -> None:
+    with suppress(OSError):  # not every file system has attributes
+        os.setxattr(scene.secret, "user.note", SECRET.encode())
+
+
 def victim_of(scene: Scene) -> subprocess.Popen[str]:
     assert scene.victim is not None
     return scene.victim
@@ -485,7 +501,49 @@ KERNEL = [
         may_be_impossible=True,
     ),
 ]
-ATTACKS = [*FILES, *METADATA, *NETWORK, *PROCESSES, *KERNEL]
+KNOWING = [
+    Attack(
+        "watch names appear in a folder",
+        "import select\nwatch = call(294, 0)\n"
+        "call(254, watch, ctypes.c_char_p(outside.encode()), 0x100)\n"
+        "select.select([watch], [], [], 10)\nprint(os.read(watch, 4096).decode(errors='replace'))",
+        Scene.leaked,
+        start_naming,
+    ),
+    Attack(
+        "watch a folder with fanotify",
+        "watch = call(300, 0x200 | 0xc00, 0)\n"
+        "call(301, watch, 1, 0x100 | 0x40000000, -100, ctypes.c_char_p(outside.encode()))\nprint('GOT')",
+        Scene.said_so,
+        may_be_impossible=True,
+    ),
+    Attack(
+        "read an attribute",
+        "print(os.getxattr(outside + '/secret', 'user.note').decode())",
+        Scene.leaked,
+        attach_note,
+        may_be_impossible=True,
+    ),
+    Attack(
+        "list attributes of the file that a link is",
+        "print('GOT' if os.listxattr(outside + '/secret', follow_symlinks=False) else '')",
+        Scene.said_so,
+        attach_note,
+        may_be_impossible=True,
+    ),
+    Attack(
+        "read an attribute by the newer call",
+        "buffer = ctypes.create_string_buffer(100)\n"
+        "arguments = struct.pack('=QII', ctypes.addressof(buffer), 100, 0)\n"
+        "text = ctypes.c_char_p\n"
+        "call(464, -100, text((outside + '/secret').encode()), 0, text(b'user.note'), text(arguments), 16)\n"
+        "print(buffer.value.decode())",
+        Scene.leaked,
+        attach_note,
+        may_be_impossible=True,
+    ),
+]
+ATTACKS = [*KNOWING, *FILES, *METADATA, *NETWORK, *PROCESSES, *KERNEL]
 
 
 def flags_of(path: Path) -> int:
@@ -640,7 +698,7 @@ def test_what_stays_visible_is_what_the_report_says() -> None:
     assert str(scene.secret) in ended.stdout
     assert isolation.degraded[:2] == (
         "command lines of other processes are visible",
-        "names, sizes and times of files outside are visible",
+        "names, sizes, times and link targets of files outside are visible",
     )
 
 

@@ -18,7 +18,7 @@ from workspaces import WALLS
 
 from skillkit import TRUSTED, ConfigurationError, ScriptPolicy, SkillManager
 from skillkit.cli.main import cli
-from skillkit.core.run import walls
+from skillkit.core.run import around
 from skillkit.core.workspaces import named_workspace
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline import InlineProcessor
@@ -309,7 +309,7 @@ def test_what_replaces_the_workspace_between_the_last_look_and_the_walls_is_not_
 ) -> None:
     """The walls compare with what was named, not with what they find."""
     sub, other = home / "project/sub", home / "elsewhere"
-    whole = walls.walls_around
+    whole = around.walls_around
 
     def swapped(*given: Any, **named: Any) -> Any:
         exchanged(sub, other)

@@ -45,6 +45,7 @@ from skillkit.core.run import (
     explanation_of,
     granted_paths,
     is_mounting,
+    named_paths,
     outcome,
     require_countable,
     sandbox_for,
@@ -67,6 +68,7 @@ from skillkit.core.starting import (
     brief_output,
     isolation_of,
     moved_to,
+    own_environment,
     source_of,
     started_and_run,
     unchanged_manifest,
@@ -97,6 +99,7 @@ class Flow:
         self.policy = policy
         self.state_dir = state_dir
         self.approver = approver
+        self.named_paths = named_paths(policy)
         self.guard = Guard(state_dir, protected)
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
@@ -232,7 +235,7 @@ class Flow:
             self.guard.end(guarded)
             self.record_refusal(error, prepared, answer)
         placed = moved_to(command, Path(walls.apart)) if walls.apart else command
-        environment = {**placed.environment, "SKILL_WORK_DIR": str(work)}
+        environment = own_environment(placed, work, has_walls=sandbox.tier != "none")
         moved: tuple[SetAside, ...] = ()
         try:
             started = self.audit.append("started", start_fields(prepared, answer))
@@ -307,6 +310,7 @@ class Flow:
             apart=apart_from_others(command) if snapshot else None,
             guarded=guarded,
             everywhere=self.guard.everywhere() if self.policy.allow_filesystem else (),
+            named=self.named_paths,
         )
 
     def execute(

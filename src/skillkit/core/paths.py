@@ -53,7 +53,7 @@ def real_path(path: str | os.PathLike[str]) -> str:
         os.close(descriptor)
 
 
-def is_sayable(name: str | Path) -> bool:
+def is_sayable(name: str | os.PathLike[str]) -> bool:
     """Whether the system can be told this name: no NUL, no half character, not longer than a path may be."""
     try:
         encoded = os.fsencode(name)

@@ -17,7 +17,15 @@ from skillkit.core.exceptions import (
     ScriptNotFoundError,
     ScriptPermissionError,
 )
-from skillkit.core.run import Confined, ProcessRequest, SetAside, require_walls, run_confined, run_process
+from skillkit.core.run import (
+    Confined,
+    ProcessRequest,
+    SetAside,
+    is_searching_upwards,
+    require_walls,
+    run_confined,
+    run_process,
+)
 from skillkit.core.runs import Isolation, Manifest, ProcessExit, ScriptCommand, ScriptExecutionResult
 
 __all__ = [
@@ -26,6 +34,7 @@ __all__ = [
     "brief_output",
     "isolation_of",
     "moved_to",
+    "own_environment",
     "source_of",
     "started_and_run",
     "unchanged_manifest",
@@ -36,8 +45,6 @@ OnOutput = Callable[[str, bytes], None]
 SHIM_TIMEOUT_SECONDS = 10.0
 NAMED_ASIDE = 5
 NAME_CHARACTERS = 250
-# They take modules and settings from every folder above a script: code that nobody approved.
-SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
 
 run_log = logging.getLogger("skillkit.run")
 
@@ -194,8 +201,17 @@ def moved_to(command: ScriptCommand, folder: Path) -> ScriptCommand:
 
 def apart_from_others(command: ScriptCommand) -> Path | None:
     """Where a script of such a language runs instead of its skill's place: no code lies in the folders above."""
-    is_searching = command.interpreter in SEARCHING_UPWARDS and not command.is_program
-    return Path("/skill", command.base_directory.name) if is_searching else None
+    return Path("/skill", command.base_directory.name) if is_searching_upwards(command) else None
+
+
+def own_environment(command: ScriptCommand, work: Path, *, has_walls: bool) -> dict[str, str]:
+    """Its environment, the work folder, and inside walls for Ruby the one list of gems that is the skill's own."""
+    environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
+    if has_walls and command.interpreter == "ruby" and not command.is_program:
+        names = [name for name in ("gems.rb", "Gemfile") if (command.base_directory / name).exists()]
+        # Else Bundler looks for one from the working directory upwards, and runs it.
+        environment["BUNDLE_GEMFILE"] = str(command.base_directory / (names or ["Gemfile"])[0])
+    return environment
 
 
 def brief_output(argv: Sequence[str], path: str) -> str:

@@ -45,13 +45,13 @@ def require_open(workspace: Workspace, state_folder: Path | None, *, setting: st
     _refuse_closed(str(workspace.path), closed_places(None), state_folder, setting)
 
 
-def open_paths(paths: Sequence[Path], state_folder: Path | None, *, setting: str) -> tuple[Judged, ...]:
+def open_paths(paths: Sequence[Path], state_folder: Path | None, *, setting: str) -> dict[Path, Judged]:
     """What policy opens beside the workspace, as it is now; one that is not there cannot be opened."""
     if not paths:
-        return ()
+        return {}
     places = closed_places(None)
-    found = tuple(judged for path in paths if (judged := judge(path)) is not None)
-    for each in found:
+    found = {path: judged for path in paths if (judged := judge(path)) is not None}
+    for each in found.values():
         _refuse_closed(each.path, places, state_folder, setting)
     return found
 

@@ -76,8 +76,23 @@ def test_secrets_stay_behind_unless_policy_names_them() -> None:
 DANGEROUS = (
     "LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_OPTIONS BASH_ENV ENV "
     "PERL5OPT PERL5LIB RUBYOPT RUBYLIB GIT_SSH GIT_SSH_COMMAND SSH_AUTH_SOCK DBUS_SESSION_BUS_ADDRESS "
-    "XDG_RUNTIME_DIR DOCKER_HOST SKILLKIT_STATE_DIR BASH_FUNC_ls%%"
+    "XDG_RUNTIME_DIR DOCKER_HOST SKILLKIT_STATE_DIR BASH_FUNC_ls%% PS4 SHELLOPTS PYTHONWARNINGS BUNDLE_GEMFILE "
+    "PERL_USE_UNSAFE_INC GCONV_PATH OPENSSL_CONF JAVA_TOOL_OPTIONS"
 ).split()
+
+
+def test_folders_of_code_are_passed_without_those_that_scripts_can_write(tmp_path: Path) -> None:
+    own = {"NODE_PATH": f"/usr/lib/node_modules:{tmp_path}/skill/lib:lib", "GEM_HOME": f"{tmp_path}/skill/gems"}
+    got = script_environment(
+        ScriptPolicy(inherit_environment=True),
+        own,
+        skill_name="x",
+        skill_version=None,
+        base_directory=tmp_path / "skill",
+        workspace=None,
+    )
+    assert got["NODE_PATH"] == "/usr/lib/node_modules"
+    assert "GEM_HOME" not in got
 
 
 @pytest.mark.parametrize("name", DANGEROUS)

@@ -25,6 +25,7 @@ ASKED = [
 
 
 def a_command(folder: Path, **fields: object) -> ScriptCommand:
+    (folder / "skill").mkdir(exist_ok=True)
     values: dict[str, object] = {
         "skill_name": "demo",
         "digest": "0" * 64,
@@ -98,13 +99,15 @@ def test_the_workspace_keeps_its_tools_and_skills_from_a_script(tmp_path: Path) 
         folder.mkdir(parents=True)
     command = a_command(tmp_path, workspace=named_workspace(workspace, state))
     guard = Guard(state, [workspace / "skills"])
-    guarded = guard.begin(writable_roots(command, REQUIRED), 1)
+    guarded = guard.begin(writable_roots(command, REQUIRED, state), 1)
     around = walls_around(command, REQUIRED, work=work, snapshot=None, state_folder=state, guarded=guarded)
     guard.end(guarded)
     guard.close()
     names = ("skills", "sub/.git")
     assert around.protected == (*(str(workspace / name) for name in names), str(state))
     assert (around.workspace, around.network, around.filesystem) == (str(workspace), False, False)
+    shown = (tmp_path / "skill", work, workspace, workspace / "sub", *(workspace / name for name in names))
+    assert around.identities == {str(path): (path.stat().st_dev, path.stat().st_ino) for path in shown}
 
 
 def test_a_policys_paths_are_resolved_and_missing_ones_left_out(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from skillkit.core.workspaces import named_workspace, open_paths, require_open, 
 
 __all__ = ["CallArguments", "resolve_command"]
 
+# They take settings, and with them code, from the folder that they start in.
+OBEYING_THEIR_FOLDER = frozenset(("bun", "deno", "tsx", "ts-node"))
 BATCH_METACHARACTERS = re.compile(r"[&|<>^%!\"()\r\n]")
 
 
@@ -78,6 +80,7 @@ def resolve_command(
     cwd = working_directory(base, workspace, policy)
     given = given_by(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
     refuse_batch_metacharacters(interpreter, given.words)
+    refuse_settings_of_workspace(interpreter, policy)
     return ScriptCommand(
         skill_name=skill.name,
         digest=manifest.digest,
@@ -264,3 +267,11 @@ def refuse_batch_metacharacters(interpreter: Interpreter, arguments: tuple[str, 
             raise ArgumentSerializationError(
                 f"{word!r} holds characters that cmd would interpret. Batch files take plain words only."
             )
+
+
+def refuse_settings_of_workspace(interpreter: Interpreter, policy: ScriptPolicy) -> None:
+    if interpreter.name in OBEYING_THEIR_FOLDER and policy.working_directory == "workspace" and policy.sandbox != "off":
+        raise ConfigurationError(
+            f"{interpreter.name} takes settings and code from the folder it starts in, and scripts may change the "
+            "workspace. Use working_directory = 'skill' for it."
+        )

@@ -21,9 +21,14 @@ PASSED = (
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
 NEVER_PASSED = frozenset(
-    "PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_OPTIONS BASH_ENV ENV PERL5OPT PERL5LIB RUBYOPT RUBYLIB "
+    "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONBREAKPOINT NODE_OPTIONS BASH_ENV ENV "
+    "SHELLOPTS BASHOPTS PS4 "
+    "PERL5OPT PERL5LIB PERL5DB PERL_USE_UNSAFE_INC RUBYOPT RUBYLIB BUNDLE_GEMFILE BUNDLE_APP_CONFIG GCONV_PATH "
+    "OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS "
     "SSH_AUTH_SOCK XDG_RUNTIME_DIR DOCKER_HOST".split()
 )
+# Folders in which languages look for code: passed without those that scripts can write.
+CODE_FOLDERS = frozenset("NODE_PATH GEM_HOME GEM_PATH PYTHONUSERBASE PYTHONPYCACHEPREFIX PERLLIB".split())
 FIXED = {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "GIT_CONFIG_NOSYSTEM": "1"}
 # Without it, bash looks the user's shell up in the system's list of users at each start, which takes its time.
 USUAL = {"SHELL": "/bin/sh"} if os.name == "posix" else {}
@@ -45,7 +50,12 @@ def script_environment(
     built = known.built.get(key)
     if built is None:
         path = search_path(known.plain, base_directory, workspace)
-        everything = passed_of(known.plain, policy) | {"PATH": path} | facts_of(skill_name, skill_version, *place)
+        passed = passed_of(known.plain, policy)
+        folders = {
+            name: outside_folders(passed.pop(name), base_directory, workspace) for name in CODE_FOLDERS & passed.keys()
+        }
+        passed |= {name: value for name, value in folders.items() if value}
+        everything = passed | {"PATH": path} | facts_of(skill_name, skill_version, *place)
         built = {name: value for name, value in everything.items() if "\0" not in value}
         if len(known.built) >= REMEMBERED:
             known.built.clear()

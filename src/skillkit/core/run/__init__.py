@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from skillkit.core.run.grants import granted_paths
+from skillkit.core.run.around import is_searching_upwards, walls_around, writable_roots
+from skillkit.core.run.grants import granted_paths, named_paths
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.outcome import TRUNCATION_MARK, outcome
 from skillkit.core.run.process import ProcessRequest, run_confined, run_process
@@ -15,8 +16,6 @@ from skillkit.core.run.walls import (
     require_countable,
     require_walls,
     sandbox_for,
-    walls_around,
-    writable_roots,
 )
 from skillkit.core.run.work import WorkFolders
 
@@ -35,7 +34,9 @@ __all__ = [
     "explanation_of",
     "granted_paths",
     "is_mounting",
+    "is_searching_upwards",
     "machine_tiers",
+    "named_paths",
     "outcome",
     "require_countable",
     "require_walls",

@@ -1,14 +1,20 @@
-"""A command -> those of the paths its arguments name that the script may therefore read."""
+"""A command and a policy -> the paths of the user's that they open, each judged by what stands there now."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from skillkit.core.closed_places import closed_places
-from skillkit.core.paths import Judged, judge
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.paths import Judged, is_inside, judge, real_path
+from skillkit.core.policy import ScriptPolicy
 from skillkit.core.runs import ScriptCommand
+from skillkit.core.values import Workspace
+from skillkit.core.workspaces import open_paths
 
-__all__ = ["granted_paths", "judged_grants"]
+__all__ = ["granted_paths", "judged_grants", "judged_paths", "judged_workspace", "named_paths"]
 
 
 def granted_paths(command: ScriptCommand, state_folder: Path) -> tuple[str, ...]:
@@ -27,3 +33,49 @@ def judged_grants(command: ScriptCommand, state_folder: Path) -> tuple[Judged, .
     places = closed_places(state_folder)
     found = [(path, judged) for path in named if (judged := judge(path)) is not None]
     return tuple(judged for path, judged in found if judged.path == path and not places.hold(path))
+
+
+def judged_workspace(workspace: Workspace | None) -> Judged | None:
+    """What was named, never what stands in its place by now."""
+    return None if workspace is None else Judged(str(workspace.path), workspace.device, workspace.inode)
+
+
+def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
+    """Where the paths of a policy led when it was taken up."""
+    return {path: real_path(path) for path in (*policy.readable_paths, *policy.writable_paths)}
+
+
+def judged_paths(
+    setting: str, policy: ScriptPolicy, named: Mapping[Path, str], roots: Sequence[str], state_folder: Path
+) -> tuple[Judged, ...]:
+    """Those of a policy's paths that exist; the script sees that the others are missing either way.
+
+    `named` says where they led before, `roots` are the folders that scripts may write: a link that one of them can
+    have made opens nothing.
+    """
+    opened = open_paths(getattr(policy, setting), state_folder, setting=setting)
+    for path, judged in opened.items():
+        if judged.path != str(path):
+            _refuse_astray(path, judged.path, named.get(path, judged.path), roots, state_folder)
+    return tuple(opened.values())
+
+
+def _refuse_astray(path: Path, real: str, before: str, roots: Sequence[str], state_folder: Path) -> None:
+    places = closed_places(state_folder)
+    is_new, is_closed = real != before, places.hold(real)
+    left = [
+        root for place in _places_on(path) for root in roots if is_inside(place, root) and not is_inside(real, root)
+    ]
+    if is_new or is_closed or left:
+        raise ConfigurationError(
+            f"{path}, which the policy opens to scripts, is or lies behind a link that leads to {real}, and a script "
+            f"can have put it there. Remove the link; or name {real} itself, if scripts are to use that."
+        )
+
+
+def _places_on(path: Path) -> Iterator[str]:
+    """The real folders in which the names of a path are looked up, one after the other."""
+    place, *steps = path.parts
+    for step in steps:
+        yield place
+        place = real_path(os.path.join(place, step))

@@ -1,4 +1,4 @@
-"""A command and a policy -> what its run may reach, and the walls that keep it there."""
+"""A policy and this machine -> the walls that keep a run where it may be, or an error that says what is missing."""
 
 from __future__ import annotations
 
@@ -11,20 +11,15 @@ from functools import cache
 from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
-from skillkit.core.paths import Judged, is_inside
 from skillkit.core.policy import Limits, ScriptPolicy
-from skillkit.core.run.grants import judged_grants
-from skillkit.core.run.guard import MOST_PLACES, NOTHING_GUARDED, Guarded
+from skillkit.core.run.guard import MOST_PLACES, Guarded
 from skillkit.core.run.process import run_confined
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, is_own_refusal
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
 from skillkit.core.run.sandbox.explain import explanation, never_opened
-from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
-from skillkit.core.runs import Isolation, ProcessExit, ScriptCommand
-from skillkit.core.values import Workspace
-from skillkit.core.workspaces import open_paths
+from skillkit.core.runs import Isolation, ProcessExit
 
 __all__ = [
     "able_to_guard",
@@ -34,15 +29,12 @@ __all__ = [
     "require_countable",
     "require_walls",
     "sandbox_for",
-    "walls_around",
-    "writable_roots",
 ]
 
 PROBE_TIMEOUT_SECONDS = 10.0
 USUAL_LIMITS = Limits()
 WITHOUT_WALLS = UnconfinedSandbox()
 INSTALL = "Install bubblewrap (Debian and Ubuntu: 'sudo apt-get install bubblewrap'); 'skillkit doctor' says more."
-PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
 TRY_AGAIN = "Nothing was run without them; free memory, processes or descriptors and try again."
 
 run_log = logging.getLogger("skillkit.run")
@@ -182,75 +174,3 @@ def probed(confined: Confined) -> tuple[int, str]:
     """How a command inside walls ends; used to try the walls themselves."""
     ended = run_confined(confined, stdin=b"", timeout=PROBE_TIMEOUT_SECONDS, output_limit=100_000)
     return ended.status, ended.stderr.decode("utf-8", "replace")
-
-
-def writable_roots(command: ScriptCommand, policy: ScriptPolicy, state_folder: Path | None = None) -> tuple[str, ...]:
-    """Folders of the user's that the script may write, by their real paths."""
-    workspace = (str(command.workspace),) if command.workspace else ()
-    return tuple(
-        dict.fromkeys(
-            (
-                *workspace,
-                *(each.path for each in open_paths(policy.writable_paths, state_folder, setting="writable_paths")),
-            )
-        )
-    )
-
-
-def walls_around(
-    command: ScriptCommand,
-    policy: ScriptPolicy,
-    *,
-    work: Path,
-    snapshot: Path | None,
-    state_folder: Path,
-    apart: Path | None = None,
-    guarded: Guarded = NOTHING_GUARDED,
-    everywhere: Iterable[str] = (),
-) -> Walls:
-    """Absolute, resolved paths. Protected: what is guarded, and `everywhere` where all the user's files are open."""
-    granted = judged_grants(command, state_folder) if policy.grant_argument_paths else ()
-    workspace = as_judged(command.workspace) if command.workspace else None
-    opened = open_paths(policy.readable_paths, state_folder, setting="readable_paths")
-    readable = tuple(dict.fromkeys((*opened, *granted)))
-    writable = open_paths(policy.writable_paths, state_folder, setting="writable_paths")
-    interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
-    shown = (*readable, *writable, *([workspace] if workspace else []))
-    put_back = {each.path for each in guarded.keepsakes}
-    in_rules = [each for each in guarded.places if each.path not in put_back]
-    identities = {each.path: (each.device, each.inode) for each in shown}
-    identities |= {each.path: (each.device, each.inode) for each in in_rules}
-    paths = [*(each.path for each in in_rules), *guarded.around]
-    if policy.allow_filesystem:
-        paths += [path for path in everywhere if os.path.lexists(path)]
-    paths += [os.path.realpath(state_folder)]
-    return Walls(
-        skill=str(command.base_directory),
-        snapshot=str(snapshot) if snapshot else None,
-        work=os.path.realpath(work),
-        interpreter=interpreter,
-        apart=str(apart) if apart else None,
-        workspace=workspace.path if workspace else None,
-        protected=tuple(dict.fromkeys(paths)),
-        links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])),
-        hidden=hidden_places(state_folder, (*interpreter, *(each.path for each in shown))),
-        identities=identities,
-        readable=tuple(each.path for each in readable),
-        writable=tuple(each.path for each in writable),
-        network=policy.allow_network,
-        filesystem=policy.allow_filesystem,
-        limits=policy.limits,
-        timeout=command.timeout,
-    )
-
-
-def as_judged(workspace: Workspace) -> Judged:
-    """What was named, never what stands in its place by now."""
-    return Judged(str(workspace.path), workspace.device, workspace.inode)
-
-
-def hidden_places(state_folder: Path, granted: Iterable[str]) -> tuple[str, ...]:
-    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
-    state = os.path.realpath(state_folder)
-    return () if any(is_inside(path, state) for path in granted) else (state,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -85,9 +86,13 @@ def test_a_network_brings_its_settings_and_takes_unix_sockets() -> None:
     assert got.isolation.network == "the host's, without unix sockets"
 
 
-def test_a_socket_in_a_granted_folder_takes_unix_sockets() -> None:
-    got = confined(replace(WALLS, readable=("/w/sockets",)))
+@pytest.mark.parametrize(
+    "opened", [{"workspace": "/w"}, {"readable": ("/w",)}, {"writable": ("/w",)}, {"interpreter": ("/w/sockets",)}]
+)
+def test_a_folder_of_the_users_takes_unix_sockets_and_so_does_an_interpreter_beside_one(opened: dict[str, Any]) -> None:
+    got = confined(replace(WALLS, **opened))
     assert got.contents[0] == seccomp.program(network=False, unix_sockets=False)
+    assert got.isolation.network == "none (network namespace, system call filter), without unix sockets"
 
 
 def test_the_users_files_come_with_their_links_and_their_home() -> None:

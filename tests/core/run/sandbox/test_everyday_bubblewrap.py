@@ -9,6 +9,7 @@ import sys
 import pytest
 from confined_runs import Room, bubblewrap_refusal, open_folder, users
 
+from skillkit.core.run.sandbox.explain import explanation
 from skillkit.core.run.sandbox.interpreter_paths import interpreter_paths
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
@@ -50,6 +51,15 @@ PYTHON_OPERATIONS = {
         "import multiprocessing as m\nif __name__ == '__main__':\n"
         "    with m.get_context('fork').Pool(2) as p: assert p.map(abs, [-1, 2]) == [1, 2]"
     ),
+    "multiprocessing queue": (
+        "import multiprocessing as m\ndef f(q): q.put(7)\nif __name__ == '__main__':\n"
+        "    c = m.get_context('spawn'); q = c.Queue(); p = c.Process(target=f, args=(q,)); p.start()\n"
+        "    assert q.get() == 7; p.join()"
+    ),
+    "process pool": (
+        "import multiprocessing as m, concurrent.futures as f\nif __name__ == '__main__':\n"
+        "    with f.ProcessPoolExecutor(2, m.get_context('fork')) as p: assert list(p.map(abs, [-1, 2])) == [1, 2]"
+    ),
     "multiprocessing manager": (
         "import multiprocessing as m\nif __name__ == '__main__':\n"
         "    with m.get_context('fork').Manager() as g: assert list(g.list([1])) == [1]"
@@ -90,6 +100,9 @@ INTERPRETERS = {
 NODE_FILES = (
     "const fs = require('fs'); fs.copyFileSync('a', 'b'); fs.mkdirSync('x/y', {recursive: true}); "
     "fs.rmSync('x', {recursive: true}); require('child_process').execFileSync('true'); "
+    "const cp = require('child_process'); cp.spawn('cat', {stdio: ['pipe', 'pipe', 'pipe']}).stdin.end('x'); "
+    "if (process.env.FORKED) { process.send('hi'); process.disconnect(); return; } "
+    "cp.fork(__filename, {env: {FORKED: '1'}}).on('message', (m) => { if (m !== 'hi') throw m; }); "
     "require('os').userInfo(); new (require('worker_threads').Worker)('', {eval: true}).on('exit', "
     "() => console.log('ok'));"
 )
@@ -125,6 +138,26 @@ def test_a_python_script_can(name: str, user: int | None) -> None:
         assert (status, output.splitlines()[-1:]) == (0, ["ok"]), errors
 
 
+@pytest.mark.parametrize("name", sorted(PYTHON_OPERATIONS.keys() - {"multiprocessing manager"}))
+def test_beside_the_users_own_files_a_python_script_can(name: str) -> None:
+    """There are no unix sockets there, and nearly nothing needs one."""
+    with open_folder() as folder:
+        room = Room.made(folder).with_walls(workspace=str(folder / "outside"))
+        (room.skill / "script.py").write_text(f"{PYTHON_OPERATIONS[name]}\n{LAST}")
+        whole = f"{PREPARE}exec /usr/bin/python3 {room.skill}/script.py"
+        status, output, errors = room.run("/bin/bash", "-c", whole, "bash", str(room.work))
+        assert (status, output.splitlines()[-1:]) == (0, ["ok"]), errors
+
+
+def test_beside_the_users_own_files_a_manager_of_multiprocessing_is_refused_and_the_script_hears_why() -> None:
+    with open_folder() as folder:
+        room = Room.made(folder).with_walls(workspace=str(folder / "outside"))
+        (room.skill / "script.py").write_text(PYTHON_OPERATIONS["multiprocessing manager"])
+        status, _, errors = room.run("/usr/bin/python3", str(room.skill / "script.py"))
+    assert status == 1
+    assert "Unix sockets are blocked inside the walls" in explanation(errors, room.walls, lambda _: False)
+
+
 @pytest.mark.parametrize("name", INTERPRETERS)
 @pytest.mark.parametrize("user", users())
 def test_an_interpreter_starts(name: str, user: int | None) -> None:
@@ -133,10 +166,11 @@ def test_an_interpreter_starts(name: str, user: int | None) -> None:
 
 
 @pytest.mark.parametrize("user", users())
-def test_a_node_script_can_use_files_processes_and_workers(user: int | None) -> None:
+@pytest.mark.parametrize("opened", [False, True], ids=["alone", "beside the user's files"])
+def test_a_node_script_can_use_files_processes_and_workers(user: int | None, *, opened: bool) -> None:
     node = require_program("node")
     with open_folder() as folder:
-        room = Room.made(folder, user=user)
+        room = Room.made(folder, user=user).with_walls(workspace=str(folder / "outside") if opened else None)
         (room.skill / "script.js").write_text(NODE_FILES)
         whole = f"{PREPARE}exec {node} {room.skill}/script.js"
         assert room.run("/bin/bash", "-c", whole, "bash", str(room.work))[:2] == (0, "ok\n")

@@ -34,6 +34,9 @@ SHELL = {
     "background helpers": "for i in 1 2 3; do sleep 0.05 & done; wait && echo waited",
     "find and grep": "find . -name inner -exec grep -l more {} +",
     "sort and compare": "printf 'b\\na\\n' | sort > sorted && diff sorted <(printf 'a\\nb\\n') && echo same",
+    "list with all that is known": "ls -l file && ls -Z file",
+    "copy with attributes": "cp -a folder copies && cat copies/inner",
+    "follow a file that grows": "{ (sleep 0.3; echo a) >> file & } && timeout 3 tail -f -n 0 file 2>&1 | grep -m 1 a",
     "a lock": "flock lock echo locked",
     "a named pipe": "mkfifo pipe && (echo through > pipe &) && cat pipe",
     "who and when": "id -u && date +%Y && uname -s",
@@ -130,6 +133,17 @@ def test_node_can_copy_a_file_and_start_a_child(here: Place) -> None:
     )
     ended = here.run(node, "-e", code)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "xchild\n\n", "")
+
+
+def test_node_that_watches_a_file_hears_that_nobody_can(here: Place) -> None:
+    node = shutil.which("node", path=PATH)
+    if node is None:
+        pytest.skip("node is not installed")
+    code = (
+        f"const fs = require('fs'); try {{ fs.watch({str(here.work)!r}) }} catch (e) {{ console.log(e.code) }}"
+        f"fs.watchFile({str(here.work)!r}, () => {{}}); fs.unwatchFile({str(here.work)!r}); console.log('polled')"
+    )
+    assert here.run(node, "-e", code).stdout == "ENOSYS\npolled\n"
 
 
 def test_the_one_thing_that_does_not_work_is_to_make_a_file_executable(here: Place) -> None:

@@ -36,7 +36,7 @@ class Walls:
     links: tuple[str, ...] = ()
     """Of `protected`, those that are links; what they lead to is among `protected` too."""
     identities: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
-    """Device and inode of paths as they were judged: another thing in such a place is not shown."""
+    """Device and inode of the host's paths as they were judged: another thing in such a place is not shown."""
     hidden: tuple[str, ...] = ()
     """Of `protected`, what is not readable either, although it lies in a folder that is."""
     notes: tuple[str, ...] = ()
@@ -48,6 +48,11 @@ class Walls:
     """The user's files are readable and writable; `skill` and `protected` still are not writable."""
     limits: Limits = field(default_factory=Limits)
     timeout: float = 30.0
+
+    @property
+    def opens_folders(self) -> bool:
+        """Whether the user's own files are in sight, where other programs may have sockets now or later."""
+        return bool(self.filesystem or self.workspace or self.readable or self.writable)
 
 
 class Confined(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from skillkit.core.paths import is_inside
@@ -47,6 +47,11 @@ def _as_place(path: str, kind: str, identities: Mapping[str, tuple[int, int]]) -
     return b"%d %d %s %s\0" % (device, inode, kind.encode(), os.fsencode(path))
 
 
+def _identities(mounts: Iterable[Mount], walls: Walls) -> dict[str, tuple[int, int]]:
+    """What must stand inside at each of these places, as far as it was judged."""
+    return {each.target: walls.identities[each.source] for each in mounts if each.source in walls.identities}
+
+
 def _for_mounter(folders: Mounts, walls: Walls) -> bytes:
     """What it guards, and what it only compares: the walls take those by name."""
     covers = [each.target for each in folders.covers if each.target == walls.work or not each.writable]
@@ -54,8 +59,8 @@ def _for_mounter(folders: Mounts, walls: Walls) -> bytes:
     lines = [_as_place(each.target, "w" if each.writable else "r", walls.identities) for each in guards]
     if any(is_inside(walls.work, each.target) and not each.writable for each in guards):
         lines.append(_as_place(walls.work, "w", {}))
-    by_name = sorted({each.target for each in folders.grants} & walls.identities.keys())
-    return b"".join((*(_as_place(path, "c", walls.identities) for path in by_name), *lines))
+    by_name = _identities((*folders.grants, *folders.covers), walls)
+    return b"".join((*(_as_place(path, "c", by_name) for path in by_name), *lines))
 
 
 def _wait_for_mounter() -> list[str]:
@@ -104,8 +109,7 @@ class BubblewrapSandbox:
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined:
         folders = self.mounts(walls)
-        granted = tuple(mount.target for mount in folders.all[:-1])
-        unix_sockets = not (walls.network or walls.filesystem or self.has_socket_in(granted))
+        unix_sockets = not (walls.network or walls.opens_folders or self.has_socket_in(walls.interpreter))
         contents: tuple[bytes, ...] = (
             seccomp.program(network=walls.network, unix_sockets=unix_sockets),
             *self._accounts(),
@@ -114,8 +118,7 @@ class BubblewrapSandbox:
         lifetime = WITH_THREAD if self.dies_with_thread else ()
         prefix: tuple[str, ...] = ()
         guards = tuple(mount for mount in folders.guards if mount.target not in walls.links)
-        by_name = {mount.target for mount in (*folders.grants, *guards)} & walls.identities.keys()
-        before = _compare(self.stat, {path: walls.identities[path] for path in sorted(by_name)})
+        before = _compare(self.stat, _identities((*folders.grants, *guards, *folders.covers), walls))
         if self.needs_mounter(walls) and self.mounter:
             prefix = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
             contents = (*contents, _for_mounter(folders, walls))
@@ -194,12 +197,11 @@ class BubblewrapSandbox:
         limits = walls.limits
         unguarded = () if self.mounter else (f"{path} is a link and could be replaced" for path in walls.links)
         processes = () if self.machine.is_root else (f"{limits.processes} processes",)
-        without_network = "none (network namespace, system call filter)"
         return Isolation(
             tier=self.tier,
             files="the user's files (mount namespace)" if walls.filesystem else "mount namespace",
-            network=("the host's, without unix sockets" if walls.network else without_network)
-            + ("; unix sockets inside the walls" if unix_sockets else ""),
+            network=("the host's" if walls.network else "none (network namespace, system call filter)")
+            + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",
             status=READ_FROM_CODE,

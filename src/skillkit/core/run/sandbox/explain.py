@@ -43,6 +43,7 @@ NETWORK = re.compile(
     re.IGNORECASE,
 )
 SOCKET_CALL = re.compile(r"\bsocket\.(py|socket|create_connection)\b|\b_socket\.")
+UNIX_SOCKET = re.compile(r"multiprocessing/(managers|forkserver|connection)\.py|\bAF_UNIX\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,12 @@ def explanation(
     """Empty when nothing points to the walls; `exists` tells what the host has behind them."""
     host = Host(exists, is_closed)
     lines = stderr[-TAIL:].splitlines()[-LINES:]
-    mentions_sockets = bool(SOCKET_CALL.search("\n".join(lines)))
+    text = "\n".join(lines)
+    mentions_sockets, mentions_unix = bool(SOCKET_CALL.search(text)), bool(UNIX_SOCKET.search(text))
     for line in reversed(lines):
         found = _of_path(line, walls, host) or _of_limit(line, walls)
+        if not found and mentions_unix and "Permission denied" in line:
+            found = _NO_UNIX
         if not found and not walls.network:
             is_refused_socket = mentions_sockets and "Permission denied" in line
             found = _BLOCKED if NETWORK.search(line) or is_refused_socket else ""
@@ -116,6 +120,10 @@ def explanation(
 
 
 _BLOCKED = "The network is blocked inside the walls; allow it with --network (policy key allow_network)."
+_NO_UNIX = (
+    "Unix sockets are blocked inside the walls, because programs outside may listen on them; use pipes, socket pairs "
+    "or threads, and of multiprocessing the start method 'fork' or 'spawn' and no manager."
+)
 
 
 def _of_limit(line: str, walls: Walls) -> str:

@@ -49,8 +49,9 @@ NOT_THE_USERS = (*SYSTEM, "/sys", "/dev", "/run", "/boot", "/etc", "/var")
 
 VISIBLE = (
     "command lines of other processes are visible",
-    "names, sizes and times of files outside are visible",
-    "changes of mode, owner, times and attributes are answered but not done",
+    "names, sizes, times and link targets of files outside are visible",
+    "changes of mode, owner, times and attributes are answered but not done; extended attributes are not shown",
+    "no watching of files (inotify)",
     "no shared memory: locks and pools of multiprocessing fail",
     "temporary files are limited one by one, not in total",
 )
@@ -158,8 +159,8 @@ class LandlockSandbox:
             yield _grant(path, self._all_rights & FILE_RIGHTS & ~EXECUTE, is_optional=True)
         for path in (*walls.interpreter, *walls.readable):
             yield from _reading(path, walls, is_optional=True)
-        yield _grant(walls.snapshot or walls.skill, READ)
-        yield _grant(walls.work, self._write)
+        yield _grant(walls.snapshot or walls.skill, READ, walls=walls)
+        yield _grant(walls.work, self._write, walls=walls)
         if walls.filesystem:
             yield from _reading("/", walls, spared=NOT_THE_USERS)
             yield _grant("/", self._write, spared=(*NOT_THE_USERS, *_read_only(walls)))

@@ -115,15 +115,13 @@ def _allow_around(ruleset: int, grant: Grant, file_rights: int) -> None:
     path, spared = grant["path"], set(grant["spared"])
     if path in spared:
         return
-    # What a person named may be a link of the system's; what was judged was none any more.
-    flags = OPEN_PATH | (os.O_NOFOLLOW if grant["identity"] else 0)
     try:
-        number = os.open(path, flags)
+        number = os.open(path, OPEN_PATH)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         if grant["is_optional"] or spared:
             return
         raise
-    seen = os.fstat(number)
+    seen = os.fstat(number)  # of what the rule will be about, whatever names lead there
     if grant["identity"] and [seen.st_dev, seen.st_ino] != grant["identity"]:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
     above = {each for place in spared for each in _above(place)}

@@ -41,6 +41,15 @@ setxattr=188/5 lsetxattr=189/6 fsetxattr=190/7 setxattrat=463 file_setattr=469
 removexattr=197/14 lremovexattr=198/15 fremovexattr=199/16 removexattrat=466
 utime=132/- utimes=235/- futimesat=261/- utimensat=280/88
 """
+# Landlock lets these look at any file of the host: they tell of names that appear, and of attributes. They are answered
+# as by a kernel or a file system that has no such thing, which every program knows.
+WATCHING = (
+    "inotify_init=253/- inotify_init1=294/26 inotify_add_watch=254/27 fanotify_init=300/262 fanotify_mark=301/263"
+)
+ATTRIBUTES = """
+getxattr=191/8 lgetxattr=192/9 fgetxattr=193/10 getxattrat=464 file_getattr=468
+listxattr=194/11 llistxattr=195/12 flistxattr=196/13 listxattrat=465
+"""
 SHARED_MEMORY = """
 shmget=29/194 shmat=30/196 shmctl=31/195 shmdt=67/197 semget=64/190 semop=65/193 semctl=66/191 semtimedop=220/192
 msgget=68/186 msgsnd=69/189 msgrcv=70/188 msgctl=71/187 mq_open=240/180 mq_unlink=241/181
@@ -59,6 +68,7 @@ X32_BIT = 0x40000000
 KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 DONE = ERRNO  # errno 0: answered with success, and nothing happens
 REFUSE, NO_ACCESS, NO_SUCH_CALL = ERRNO | errno.EPERM, ERRNO | errno.EACCES, ERRNO | errno.ENOSYS
+NOT_SUPPORTED = ERRNO | errno.EOPNOTSUPP
 
 LOAD, AND, RETURN = 0x20, 0x54, 0x06
 JUMP_IF_EQUAL, JUMP_IF_AT_LEAST = 0x15, 0x35
@@ -116,8 +126,8 @@ def program_for(
     """The program for `architecture`.
 
     `fake_metadata` is for walls without namespaces: calls that change owner, mode, times and attributes succeed
-    without effect, and calls that reach other processes are refused. `guard_truncate` refuses to empty a file
-    that is not open for writing, for Landlock before its third version.
+    without effect, calls that reach other processes are refused, and nobody can watch files or read attributes.
+    `guard_truncate` refuses to empty a file that is not open for writing, for Landlock before its third version.
     """
     if architecture not in AUDIT_ARCHITECTURES:
         raise SandboxUnavailableError(
@@ -127,7 +137,8 @@ def program_for(
             remedy="sandbox='off'",
         )
     flat = {DONE: FAKED if fake_metadata else "", REFUSE: REFUSED, NO_SUCH_CALL: UNKNOWN}
-    flat[REFUSE] += SHARED_MEMORY if fake_metadata else ""
+    if fake_metadata:
+        flat |= {REFUSE: REFUSED + SHARED_MEMORY, NO_SUCH_CALL: f"{UNKNOWN} {WATCHING}", NOT_SUPPORTED: ATTRIBUTES}
     flat[NO_ACCESS] = TRUNCATE if guard_truncate else ""
     code = _opening(architecture)
     for action, calls in flat.items():
