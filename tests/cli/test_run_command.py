@@ -238,7 +238,10 @@ def test_an_end_from_outside_kills_the_tree_and_is_on_record(
     assert process.returncode == 128 + number
     assert "Traceback" not in stderr
     assert kinds(tmp_path) == ["started", "finished"]
-    assert only_record(tmp_path, "finished")["error"].startswith(("KeyboardInterrupt", "SystemExit"))
+    record = only_record(tmp_path, "finished")
+    assert record["error"].startswith(("KeyboardInterrupt", "SystemExit"))
+    assert (record["signal"], record["stdout_bytes"], record["isolation"]["tier"]) == ("SIGKILL", 7, "none")
+    assert record["duration_us"] > 0
 
 
 def test_a_reader_that_has_seen_enough_ends_the_script_quietly(skills: Path) -> None:

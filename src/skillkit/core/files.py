@@ -181,7 +181,12 @@ class Folder:
     def allow_all(self) -> None:
         """To its owner, by the descriptor: a name could have become a link's."""
         with suppress(OSError):
-            os.chmod(self.path if self.descriptor is None else f"/proc/self/fd/{self.descriptor}", 0o700)
+            if self.descriptor is None:
+                os.chmod(self.path, 0o700)
+            elif hasattr(os, "O_PATH"):  # one that was opened so takes no fchmod
+                os.chmod(f"/proc/self/fd/{self.descriptor}", 0o700)
+            else:
+                os.fchmod(self.descriptor, 0o700)
 
     def close(self) -> None:
         if self.descriptor is not None:

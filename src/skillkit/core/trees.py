@@ -10,7 +10,7 @@ from skillkit.core.files import Folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 __all__ = ["files_below", "remove_entry", "remove_tree"]
@@ -19,17 +19,19 @@ DEPTH = 64
 LOOKED_AT = 100_000
 
 
-def files_below(top: Folder) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
+def files_below(top: Folder, *, left_out: Collection[str] = ()) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
     """Plain files by the names that lead to them, no links; at most so deep, and so many entries looked at.
 
-    One folder is open at a time, so that a deep tree takes no descriptors from others.
+    One folder is open at a time, so that a deep tree takes no descriptors from others. What is `left_out` by its
+    name at the top is not looked into.
     """
     waiting: list[tuple[str, ...]] = [()]
     looked_at = 0
     while waiting and looked_at < LOOKED_AT:
         way = waiting.pop()
         with suppress(OSError), top.below(way) as folder:
-            for name in folder.names()[: LOOKED_AT - looked_at]:
+            names = folder.names() if way else [name for name in folder.names() if name not in left_out]
+            for name in names[: LOOKED_AT - looked_at]:
                 looked_at += 1
                 mode = status.st_mode if (status := folder.status(name)) else 0
                 if status is not None and stat.S_ISREG(mode):
