@@ -526,9 +526,9 @@ def test_an_interrupt_that_comes_after_a_run_leaves_its_end_on_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with runnable(tmp_path, 'touch "$SKILL_WORK_DIR/left"; exit 3\n') as manager:
-        for part in (work.files_below, work.empty_stamp_of):
+        for part in ("files_below", "empty_stamp_of"):
             with monkeypatch.context() as late:
-                late.setattr(work, part.__name__, interrupt)
+                late.setattr(work, part, interrupt)
                 with pytest.raises(KeyboardInterrupt):
                     manager.execute_skill_script("demo", "run")
     ends = [record.fields for record in records_of(tmp_path) if record.kind == "finished"]

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import STORM, beats_go_on, kinds, made_manager, records_of, runnable
@@ -104,7 +105,8 @@ def test_what_the_listener_raises_leaves_a_record_as_complete_as_any_other(tmp_p
         with pytest.raises(KeyboardInterrupt):
             manager.execute_skill_script("demo", "run", on_output=listen)
         manager.execute_skill_script("demo", "run", timeout=1)
-    stopped, timed_out = (record.fields for record in records_of(tmp_path) if record.kind == "finished")
+    ends: list[Any] = [record.fields for record in records_of(tmp_path) if record.kind == "finished"]
+    stopped, timed_out = ends
     assert set(stopped) - {"error"} == set(timed_out)
     assert (stopped["signal"], stopped["stdout_bytes"], stopped["isolation"]["tier"]) == ("SIGKILL", 6, tier)
     assert stopped["duration_us"] > 0
