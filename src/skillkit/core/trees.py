@@ -1,19 +1,29 @@
-"""A folder that a script filled -> the plain files in it, or nothing of it: however deep, however unreadable."""
+"""A folder -> the plain files below it, all of it gone, or a new one filled: however deep, however unreadable."""
 
 from __future__ import annotations
 
 import os
 import stat
 from contextlib import suppress
+from typing import NamedTuple
 
 from skillkit.core.files import Folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["files_below", "remove_entry", "remove_tree"]
+__all__ = ["NewFile", "files_below", "remove_entry", "remove_tree", "write_tree"]
+
+
+class NewFile(NamedTuple):
+    """A file to be made: the names that lead to it, what is in it, and its mode."""
+
+    names: tuple[str, ...]
+    content: bytes
+    mode: int = 0o666
+
 
 DEPTH = 64
 LOOKED_AT = 100_000
@@ -90,3 +100,15 @@ def remove_entry(folder: Folder, name: str) -> bool:
     with suppress(OSError), folder.folder(name) as inner:
         _clear(inner)
     return folder.remove(name)
+
+
+def write_tree(around: Folder, name: str, files: Iterable[NewFile]) -> None:
+    """A new folder with these files, or nothing; FileExistsError where anything has the name."""
+    with around.new_folder(name) as top:
+        try:
+            for file in files:
+                with top.below(file.names[:-1], make=True) as folder:
+                    folder.write_new(file.names[-1], file.content, file.mode)
+        except BaseException:
+            remove_entry(around, name)
+            raise
