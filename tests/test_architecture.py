@@ -77,3 +77,104 @@ def test_no_file_names_a_place_to_download_from() -> None:
         "\n"
     )
     assert [name for name in named if name.endswith((".lock", "pylock.toml"))] == []
+
+
+# Whoever writes by name writes through the links that scripts may have left on the way: `core/files.py` does not.
+# These write where no script can: into the state folder, a new private folder, the cache, or with a test's rights.
+MAY_WRITE_BY_NAME = {
+    "approvers/turns.py": "the state folder",
+    "chat/lines.py": "the state folder",
+    "chat/transcript.py": "again to the file that it made, told by device and inode",
+    "cli/demo.py": "a new temporary folder",
+    "cli/new.py": "a new temporary folder",
+    "core/digest.py": "the state folder",
+    "core/files.py": "by descriptor",
+    "core/find/cache.py": "the user's cache",
+    "core/health.py": "the state folder",
+    "core/resolve/programs.py": "the state folder",
+    "core/run/guard/aside.py": "the state folder",
+    "core/run/guard/journal.py": "the state folder",
+    "core/run/sandbox/choose.py": "a new temporary folder",
+    "core/run/sandbox/keeper.py": "devices and /proc",
+    "core/run/sandbox/layers.py": "the work folder, before the script starts",
+    "core/run/sandbox/mounter.py": "/proc",
+    "core/run/work.py": "a new temporary folder",
+    "core/state.py": "the state folder",
+    "testing.py": "the folder of a user's own test",
+    "web/presence.py": "the state folder",
+    "web/window.py": "a new temporary folder",
+}
+DEVICES = {"approvers/screen.py", "cli/channels.py"}  # the terminal
+MAKING_FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"}
+OF_PATHS = {"write_text", "write_bytes", "touch", "mkdir", "symlink_to", "hardlink_to"}
+OF_OS = {"mkdir", "makedirs", "rename", "renames", "replace", "link", "symlink", "truncate", "mkfifo", "mknod"}
+OF_SHUTIL = {"copy", "copy2", "copyfile", "copyfileobj", "copytree", "move", "rmtree", "unpack_archive"}
+OF_TEMPORARY = {"TemporaryDirectory", "NamedTemporaryFile", "mkstemp", "mkdtemp"}
+
+
+def writes_by_name(source: str) -> list[str]:
+    """The calls in a module's text that make, change or move a file by its name."""
+    nodes = list(ast.walk(ast.parse(source)))
+    has_making_flags = any(isinstance(node, ast.Attribute) and node.attr in MAKING_FLAGS for node in nodes)
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    return [ast.unparse(call) for call in calls if is_write(call, has_making_flags=has_making_flags)]
+
+
+def is_write(call: ast.Call, *, has_making_flags: bool) -> bool:
+    owner, _, name = ast.unparse(call.func).rpartition(".")
+    if (owner, name) == ("os", "open"):
+        # Flags that have a name of their own may be any that the module has.
+        return has_making_flags and not is_reading(call.args[1])
+    if name == "open":
+        given = [*call.args, *(word.value for word in call.keywords)]
+        modes = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        return any(set(mode) <= set("rwxabt+") and not set(mode).isdisjoint("wxa+") for mode in modes)
+    if owner == "os":
+        return name in OF_OS
+    if owner == "shutil":
+        return name in OF_SHUTIL
+    return name in OF_TEMPORARY or (name in OF_PATHS and bool(owner))
+
+
+def is_reading(flags: ast.expr) -> bool:
+    words = {each.attr for each in ast.walk(flags) if isinstance(each, ast.Attribute)}
+    names = {each.id for each in ast.walk(flags) if isinstance(each, ast.Name)} - {"os", "getattr"}
+    return MAKING_FLAGS.isdisjoint(words) and not names
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Path('x').write_text('')",
+        "(a / b).write_bytes(c)",
+        "folder.mkdir(parents=True)",
+        "open(path, 'w')",
+        "open(path, mode='ab')",
+        "path.open('xb')",
+        "os.open(path, os.O_CREAT | os.O_WRONLY)",
+        "os.replace(a, b)",
+        "os.open(path, FLAGS | os.O_TRUNC)",
+        "os.makedirs(a)",
+        "shutil.copytree(a, b)",
+        "shutil.copyfileobj(a, b)",
+        "tempfile.mkstemp(dir=a)",
+    ],
+)
+def test_a_write_by_name_is_seen(line: str) -> None:
+    assert writes_by_name(line) == [line]
+
+
+@pytest.mark.parametrize(
+    "line", ["open(path)", "open(path, 'rb')", "os.open(path, os.O_RDONLY)", "text.replace('a', 'b')", "world.open(x)"]
+)
+def test_a_read_is_no_write(line: str) -> None:
+    assert writes_by_name(line) == []
+
+
+def test_only_few_modules_write_by_name() -> None:
+    writing = {
+        str(path.relative_to(SOURCES))
+        for path in SOURCES.rglob("*.py")
+        if "examples" not in path.parts and writes_by_name(path.read_text())
+    }
+    assert writing - DEVICES == set(MAY_WRITE_BY_NAME)

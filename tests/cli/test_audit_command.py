@@ -208,6 +208,13 @@ def test_a_checkpoint_that_cannot_be_written_says_where(folder: Path, tmp_path: 
     assert "No such file or directory" in result.stderr
 
 
+def test_an_older_checkpoint_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("older")
+    result = run("checkpoint", "-o", tmp_path / "x", folder=folder)
+    assert (result.exit_code, (tmp_path / "x").read_text()) == (2, "older")
+    assert "File exists. Name another file." in result.stderr
+
+
 def test_export_is_one_line_of_json_for_each_record(folder: Path) -> None:
     lines = run("export", folder=folder).stdout.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == [1, 2, 3, 4, 5]

@@ -223,11 +223,20 @@ def test_a_file_that_is_already_there_is_never_overwritten(skills: Path, tmp_pat
     assert (tmp_path / "out/kept-2/sub/out.txt").read_text() == "123", ended.stderr
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_and_no_traceback(skills: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error_before_anything_runs(skills: Path, tmp_path: Path) -> None:
     ended = run(skills, "demo", "leaves", "--keep", "/proc/out")
     assert ended.returncode == 125
-    assert "cannot be saved as /proc/out/sub/out.txt" in ended.stderr
+    assert "--keep: /proc/out cannot be used" in ended.stderr
     assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_folder_to_keep_things_in_is_not_left_behind_empty(skills: Path, tmp_path: Path) -> None:
+    assert run(skills, "demo", "echo", "--keep", str(tmp_path / "out")).returncode == 0
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "mine").mkdir()
+    assert run(skills, "demo", "echo", "--keep", str(tmp_path / "mine")).returncode == 0
+    assert (tmp_path / "mine").is_dir()
 
 
 def test_a_file_whose_name_is_not_utf8_is_shown_in_json(skills: Path, tmp_path: Path) -> None:
@@ -257,7 +266,10 @@ def test_an_end_from_outside_kills_the_tree_and_is_on_record(
     assert process.returncode == 128 + number
     assert "Traceback" not in stderr
     assert kinds(tmp_path) == ["started", "finished"]
-    assert only_record(tmp_path, "finished")["error"].startswith(("KeyboardInterrupt", "SystemExit"))
+    record = only_record(tmp_path, "finished")
+    assert record["error"].startswith(("KeyboardInterrupt", "SystemExit"))
+    assert (record["signal"], record["stdout_bytes"], record["isolation"]["tier"]) == ("SIGKILL", 7, "none")
+    assert record["duration_us"] > 0
 
 
 def test_a_reader_that_has_seen_enough_ends_the_script_quietly(skills: Path) -> None:

@@ -50,6 +50,7 @@ from skillkit import (
     SkillNotFoundError,
     ToolRestrictionError,
 )
+from skillkit.core.run import work
 
 # Each answers with its arguments from stdin, its words, its folder and its skill's name.
 ECHOES = {
@@ -514,7 +515,28 @@ def test_what_on_output_raises_ends_the_run_and_comes_out_unchanged(tmp_path: Pa
             manager.execute_skill_script("demo", "run", on_output=listen)
         assert caught.value is error
     assert kinds(tmp_path) == ["started", "finished"]
-    assert only_record(tmp_path, "finished")["error"].startswith(type(error).__name__)
+    record = only_record(tmp_path, "finished")
+    assert record["error"].startswith(type(error).__name__)
+    assert (record["exit_code"], record["signal"], record["cancelled"]) == (-9, "SIGKILL", True)
+    assert (record["stdout_bytes"] > 1, record["stderr_bytes"], record["isolation"]["tier"]) == (True, 0, "none")
+    assert record["duration_us"] > 0
+
+
+def test_an_interrupt_that_comes_after_a_run_leaves_its_end_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with runnable(tmp_path, 'touch "$SKILL_WORK_DIR/left"; exit 3\n') as manager:
+        for part in ("files_below", "empty_stamp_of"):
+            with monkeypatch.context() as late:
+                late.setattr(work, part, interrupt)
+                with pytest.raises(KeyboardInterrupt):
+                    manager.execute_skill_script("demo", "run")
+    ends = [record.fields for record in records_of(tmp_path) if record.kind == "finished"]
+    assert [(fields["exit_code"], fields["error"]) for fields in ends] == [(3, "KeyboardInterrupt: ")] * 2
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_callers_error_is_recorded_without_its_secrets(tmp_path: Path) -> None:

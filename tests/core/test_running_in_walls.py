@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from running import STORM, beats_go_on, kinds, made_manager, runnable
+from running import STORM, beats_go_on, kinds, made_manager, records_of, runnable
 
 from skillkit import (
     ScriptExecutionResult,
@@ -94,6 +95,21 @@ def test_a_storm_is_over_when_the_awaited_call_is_cancelled(tmp_path: Path, beat
         asyncio.run(cancelled())
     assert len(list(beats.iterdir())) == 3
     assert not beats_go_on(beats)
+
+
+def test_what_the_listener_raises_leaves_a_record_as_complete_as_any_other(tmp_path: Path, tier: str) -> None:
+    def listen(_stream: str, _data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with runnable(tmp_path, "echo begun; sleep 20\n", policy=REQUIRED) as manager:
+        with pytest.raises(KeyboardInterrupt):
+            manager.execute_skill_script("demo", "run", on_output=listen)
+        manager.execute_skill_script("demo", "run", timeout=1)
+    ends: list[Any] = [record.fields for record in records_of(tmp_path) if record.kind == "finished"]
+    stopped, timed_out = ends
+    assert set(stopped) - {"error"} == set(timed_out)
+    assert (stopped["signal"], stopped["stdout_bytes"], stopped["isolation"]["tier"]) == ("SIGKILL", 6, tier)
+    assert stopped["duration_us"] > 0
 
 
 def test_a_script_that_ignores_every_signal_ends_at_its_timeout(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from skillkit.chat.events import Event, Note
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.files import Folder
 from skillkit.core.record.redaction import MASK, redacted_text
 from skillkit.integrations.inline import Text
 from skillkit.present.terminal import visible
@@ -65,7 +66,8 @@ class Transcript:
         """From now on what is there and what comes; a file that exists is never overwritten."""
         if path != self._path:
             try:
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                with Folder.named(path.parent) as folder:
+                    descriptor = folder.new_file(path.name, 0o600)
             except FileExistsError as error:
                 raise ConfigurationError(f"{path} exists already. Name another file for the transcript.") from error
             except OSError as error:

@@ -13,6 +13,7 @@ import click
 
 from skillkit.cli.options import MissingError, counted, echo_json, json_option, on_one_line, state_option
 from skillkit.cli.record_lines import record_entries
+from skillkit.core.files import write_new_file
 from skillkit.core.record import AuditLog, Checkpoint, Record, checkpoint_from
 from skillkit.core.state import StateStore, state_folder
 from skillkit.present.terminal import visible
@@ -171,7 +172,7 @@ def export_command(since: int, state_dir: Path | None, as_json: bool) -> None:
 
 
 @audit.command("checkpoint")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this new file.")
 @state_option
 @json_option
 def checkpoint_command(output: Path | None, state_dir: Path | None, as_json: bool) -> None:
@@ -229,9 +230,10 @@ def read_checkpoint(text: bytes) -> Checkpoint:
 
 
 def write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
+    """As a new file: an older checkpoint is evidence too."""
     text = json.dumps({"schema_version": 1, **asdict(checkpoint)}, indent=2)
     try:
-        output.write_text(text + "\n", encoding="utf-8")
+        write_new_file(output, f"{text}\n".encode())
     except OSError as error:
         raise click.BadParameter(
             f"{output} cannot be written: {error.strerror}. Name another file.", param_hint="'--output'"

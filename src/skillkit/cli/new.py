@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import tempfile
@@ -14,7 +13,9 @@ import click
 
 from skillkit.cli.options import echo_json, json_option
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.files import Folder
 from skillkit.core.find.validation import NAME, NAME_LIMIT, validate_skill_file
+from skillkit.core.trees import NewFile, write_tree
 from skillkit.present.terminal import visible
 
 __all__ = ["new_command"]
@@ -120,21 +121,22 @@ def scaffold_text(relative: str) -> str:
 
 
 def write_skill(folder: Path, name: str, files: dict[str, str]) -> Path:
-    """All of it or nothing: made beside its place, checked, then moved there."""
+    """All of it or nothing, checked before it is made."""
     target = folder.expanduser() / name
-    if os.path.lexists(target):
-        raise ConfigurationError(f"{target} already exists and is left as it is. Choose another name or --dir.")
+    made = [
+        NewFile(tuple(relative.split("/")), text.encode(), 0o644 if relative == "SKILL.md" else 0o755)
+        for relative, text in files.items()
+    ]
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as beside:
-            draft = Path(beside) / name
-            for relative, text in files.items():
-                path = draft / relative
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8", newline="\n")
-                path.chmod(0o644 if relative == "SKILL.md" else 0o755)
-            require_valid(draft / "SKILL.md")
-            draft.rename(target)
+        with tempfile.TemporaryDirectory(prefix="skillkit-new-") as draft, Folder.of(draft) as around:
+            write_tree(around, name, made)
+            require_valid(Path(draft, name, "SKILL.md"))
+        with Folder.named(target.parent, make=True) as around:
+            write_tree(around, name, made)
+    except FileExistsError as error:
+        raise ConfigurationError(
+            f"{target} already exists and is left as it is. Choose another name or --dir."
+        ) from error
     except OSError as error:
         raise ConfigurationError(f"{target} cannot be made: {error.strerror}. Choose another --dir.") from error
     return target

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import count
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -32,7 +30,8 @@ from skillkit.cli.output import script_output
 from skillkit.core.config import current_folder
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
 from skillkit.core.policy import require_timeout
-from skillkit.core.runs import Artifact, ScriptExecutionResult
+from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
+from skillkit.core.runs import ScriptExecutionResult
 from skillkit.core.state import state_folder
 from skillkit.core.values import Workspace
 from skillkit.core.workspaces import named_workspace
@@ -92,7 +91,11 @@ def run_command(
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
     approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
-    with ended_by_signals(), manager_for(chosen, approver=approver, session_id=session_id()) as manager:
+    with (
+        ended_by_signals(),
+        KeptFolder(keep) if keep else nullcontext() as folder,
+        manager_for(chosen, approver=approver, session_id=session_id()) as manager,
+    ):
         with script_output() as show:
             result = manager.execute_skill_script(
                 skill_name,
@@ -103,9 +106,12 @@ def run_command(
                 workspace=current_workspace(chosen.get("state_dir")),
                 on_output=None if as_json else show,
             )
-        kept = save_artifacts(result, keep)
+        kept = folder.save(result.artifacts) if folder else None
+        if kept:
+            require_own_place(kept)
         if as_json:
-            echo_json(status=run_status(result), **result_structure(result), kept=[written(path) for path in kept])
+            saved = [written(path) for path in kept.paths] if kept else []
+            echo_json(status=run_status(result), **result_structure(result), kept=saved)
         else:
             show_end(result, kept)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
@@ -159,47 +165,16 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def save_artifacts(result: ScriptExecutionResult, keep: Path | None) -> list[Path]:
-    """Copies what the script left; a file that is already there is never overwritten, and nothing gets lost."""
-    if keep is None:
-        return []
-    in_the_way = next((each for each in result.artifacts if os.path.lexists(keep / each.relative_path)), None)
-    if in_the_way is None:
-        return copies_of(result.artifacts, keep)
-    other = free_folder(keep)
-    copies_of(result.artifacts, other)
-    raise ConfigurationError(
-        f"--keep: {keep / in_the_way.relative_path} exists and is left as it is. "
-        f"What the script left is in {other} instead; name a new folder the next time."
-    )
+def require_own_place(kept: Kept) -> None:
+    """What was there is left as it is, and nothing gets lost; but it is not where it was wanted."""
+    if kept.in_the_way is not None:
+        raise ConfigurationError(
+            f"--keep: {kept.in_the_way} exists and is left as it is. "
+            f"What the script left is in {kept.folder} instead; name a new folder the next time."
+        )
 
 
-def free_folder(taken: Path) -> Path:
-    """Beside it, with a number; `.` and `..` have no name to add it to."""
-    named = taken if taken.name not in {"", ".."} else taken / "kept"
-    numbered = (named.with_name(f"{named.name}-{number}") for number in count(2))
-    return next(path for path in numbered if not os.path.lexists(path))
-
-
-def copies_of(artifacts: Sequence[Artifact], folder: Path) -> list[Path]:
-    import shutil
-
-    copies = []
-    for artifact in artifacts:
-        target = folder / artifact.relative_path
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with artifact.path.open("rb") as source, target.open("xb") as copy:
-                shutil.copyfileobj(source, copy)
-        except OSError as error:
-            raise ConfigurationError(
-                f"--keep: {artifact.relative_path} cannot be saved as {target}: {error.strerror}. Name another folder."
-            ) from error
-        copies.append(target)
-    return copies
-
-
-def show_end(result: ScriptExecutionResult, kept: list[Path]) -> None:
+def show_end(result: ScriptExecutionResult, kept: Kept | None) -> None:
     """What the script's own output does not say."""
     remarks = []
     if result.timed_out:
@@ -211,7 +186,9 @@ def show_end(result: ScriptExecutionResult, kept: list[Path]) -> None:
         remarks.append(f"{' and '.join(cut)} cut at the limit of 10 MB; a script can leave more as a file, for --keep")
     if result.hint:
         remarks.append(result.hint)
-    remarks += [f"kept {path}" for path in kept]
+    remarks += [f"kept {path}" for path in kept.paths] if kept else []
+    if kept and kept.renamed:
+        remarks.append(f"names that agents, editors, shells or git would obey have {HARMLESS!r} added")
     if result.artifacts and not kept:
         remarks.append(f"{counted(len(result.artifacts), 'file')} left in the work folder; --keep DIR saves them")
     for remark in remarks:

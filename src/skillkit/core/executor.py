@@ -6,14 +6,15 @@ import os
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from skillkit.core.approving import Approving, Cancellation, require_approved, require_bounds
 from skillkit.core.bounds import Bounds
 from skillkit.core.decide import after_change, approval_request, decide, decided
+from skillkit.core.ending import Begun, Ending
 from skillkit.core.exceptions import (
-    AuditUnavailableError,
     ConfigurationError,
     ScriptPermissionError,
     SkillKitError,
@@ -22,31 +23,19 @@ from skillkit.core.exceptions import (
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.policy import STANDARD, ScriptPolicy
 from skillkit.core.questions import Approver, OptionAnswer, Prompt
-from skillkit.core.record import (
-    AuditLog,
-    end_fields,
-    error_text,
-    identity,
-    refusal_fields,
-    start_fields,
-    unresolved_fields,
-)
+from skillkit.core.record import AuditLog, refusal_fields, start_fields, unresolved_fields
 from skillkit.core.resolve import CallArguments, resolve_command, resolve_program
 from skillkit.core.run import (
     NOTHING_GUARDED,
-    Confined,
     Guard,
     Guarded,
     Sandbox,
-    SetAside,
     Walls,
     WorkFolders,
     able_to_guard,
-    explanation_of,
     granted_paths,
     is_mounting,
     named_paths,
-    outcome,
     require_countable,
     sandbox_for,
     walls_around,
@@ -57,7 +46,6 @@ from skillkit.core.runs import (
     Decision,
     Manifest,
     PreparedRun,
-    ProcessExit,
     ScriptCommand,
     ScriptExecutionResult,
 )
@@ -66,13 +54,11 @@ from skillkit.core.starting import (
     OnOutput,
     apart_from_others,
     brief_output,
-    isolation_of,
     moved_to,
     own_environment,
     source_of,
     started_and_run,
     unchanged_manifest,
-    with_word_of,
 )
 from skillkit.core.state import StateStore, state_folder
 from skillkit.core.values import Workspace
@@ -106,6 +92,7 @@ class Flow:
         self.approving = Approving(self.store)
         self.snapshots = Snapshots(state_dir, self.approving.standing.digests)
         self.work_folders = WorkFolders()
+        self.ending = Ending(self.audit, self.guard, self.work_folders, state_dir)
 
     def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
         """What would run and whether it may; has no effects but a copy of the skill, and can be repeated.
@@ -236,22 +223,17 @@ class Flow:
             self.record_refusal(error, prepared, answer)
         placed = moved_to(command, Path(walls.apart)) if walls.apart else command
         environment = own_environment(placed, work, has_walls=sandbox.tier != "none")
-        moved: tuple[SetAside, ...] = ()
         try:
             started = self.audit.append("started", start_fields(prepared, answer))
             confined = sandbox.confine(placed.argv, placed.cwd, environment, walls)
-            ended = self.recorded_run(started.seq, placed, confined, cancel, on_output, wakeup_fd)
         except BaseException:
-            self.work_folders.artifacts(work)
+            self.guard.end(guarded)
+            self.work_folders.tidy(work)
             raise
-        finally:
-            moved = self.guard.end(guarded)
-        isolation = isolation_of(confined.isolation, ended, source=source_of(prepared.command, command, snapshot))
-        artifacts = self.work_folders.artifacts(work)
-        explain = explanation_of(walls, isolation, self.state_dir)
-        result = with_word_of(moved, outcome(command, ended, isolation, artifacts, explain))
-        self.record_end(command, started.seq, ended, result, moved)
-        return result
+        source = source_of(prepared.command, command, snapshot)
+        begun = Begun(command, started.seq, confined.isolation, source, walls, work, guarded)
+        run = partial(started_and_run, placed, confined, cancel, on_output, wakeup_fd)
+        return self.ending.result_of(begun, run)
 
     def guarded(self, command: ScriptCommand, sandbox: Sandbox) -> Guarded:
         """What inside the folders that the script may write stays as it is."""
@@ -364,26 +346,6 @@ class Flow:
         self.audit.append("refused", {**fields, **refusal_fields(error)})
         raise error
 
-    def recorded_run(
-        self,
-        started: int,
-        command: ScriptCommand,
-        confined: Confined,
-        cancel: threading.Event | None,
-        on_output: OnOutput | None,
-        wakeup_fd: int | None,
-    ) -> ProcessExit:
-        """What stops a run from outside, as an interrupt or the caller's `on_output`, is on record too."""
-        try:
-            return started_and_run(command, confined, cancel, on_output, wakeup_fd)
-        except BaseException as error:
-            fields = {**identity(command), "started": started, "error": error_text(error)}
-            try:
-                self.audit.append("finished", fields)
-            except AuditUnavailableError as unrecorded:  # an interrupt stays an interrupt
-                error.add_note(f"Its end could not be recorded: {unrecorded}")
-            raise
-
     def new_work_folder(self, command: ScriptCommand) -> Path:
         try:
             return self.work_folders.new()
@@ -392,22 +354,6 @@ class Flow:
                 f"{command.script_name!r} of {command.skill_name!r} gets no work folder: {error.strerror or error}. "
                 "Check the folder for temporary files (TMPDIR) and its free space."
             ) from error
-
-    def record_end(
-        self,
-        command: ScriptCommand,
-        started: int,
-        ended: ProcessExit,
-        result: ScriptExecutionResult,
-        moved: tuple[SetAside, ...] = (),
-    ) -> None:
-        aside = {"set_aside": [each.path for each in moved]} if moved else {}
-        try:
-            fields = {**identity(command), "started": started, **end_fields(ended, result), **aside}
-            self.audit.append("finished", fields)
-        except AuditUnavailableError as error:
-            error.result = result
-            raise
 
     def close(self) -> None:
         self.work_folders.close()

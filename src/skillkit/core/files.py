@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-__all__ = ["Folder", "copy_content"]
+__all__ = ["Folder", "copy_content", "write_new_file"]
 
 LINKS = 8
 """Of the system's own, followed one after the other: `/tmp` is one on some machines."""
@@ -181,7 +181,12 @@ class Folder:
     def allow_all(self) -> None:
         """To its owner, by the descriptor: a name could have become a link's."""
         with suppress(OSError):
-            os.chmod(self.path if self.descriptor is None else f"/proc/self/fd/{self.descriptor}", 0o700)
+            if self.descriptor is None:
+                os.chmod(self.path, 0o700)
+            elif hasattr(os, "O_PATH"):  # one that was opened so takes no fchmod
+                os.chmod(f"/proc/self/fd/{self.descriptor}", 0o700)
+            else:
+                os.fchmod(self.descriptor, 0o700)
 
     def close(self) -> None:
         if self.descriptor is not None:
@@ -214,6 +219,13 @@ class Folder:
         with suppress(OSError):
             return os.readlink(name, dir_fd=self.descriptor)
         return None
+
+
+def write_new_file(path: str | Path, content: bytes, mode: int = 0o666) -> None:
+    """In a folder that a person named; FileExistsError where anything has the name."""
+    above, name = os.path.split(os.path.abspath(path))
+    with Folder.named(above) as folder:
+        folder.write_new(name, content, mode)
 
 
 def copy_content(source: int, target: int, *, limit: int | None = None) -> int:

@@ -115,8 +115,12 @@ def started_and_run(
     cancel: threading.Event | None,
     on_output: OnOutput | None,
     wakeup_fd: int | None,
-) -> ProcessExit:
-    """What the system refuses to start is an error that says what was too much."""
+    on_end: Callable[[ProcessExit], None],
+) -> None:
+    """What the system refuses to start is an error that says what was too much.
+
+    How the process ended is told to `on_end`, also where something is raised afterwards.
+    """
     raised: list[BaseException] = []
 
     def listen(stream: str, data: bytes) -> None:
@@ -135,6 +139,7 @@ def started_and_run(
             cancel=cancel,
             on_output=listen if on_output else None,
             wakeup_fd=wakeup_fd,
+            on_stop=on_end,
         )
     except (OSError, ValueError) as error:
         if error in raised:  # the caller's own: it passes through as it is
@@ -144,8 +149,8 @@ def started_and_run(
             f"{getattr(error, 'strerror', None) or error}. "
             "Check its interpreter, the working directory, and the size of arguments and environment."
         ) from error
+    on_end(ended)
     require_walls(confined, command.argv, ended)
-    return ended
 
 
 def isolation_of(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:

@@ -1,35 +1,47 @@
-"""A folder that a script filled -> the plain files in it, or nothing of it: however deep, however unreadable."""
+"""A folder -> the plain files below it, all of it gone, or a new one filled: however deep, however unreadable."""
 
 from __future__ import annotations
 
 import os
 import stat
 from contextlib import suppress
+from typing import NamedTuple
 
 from skillkit.core.files import Folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["files_below", "remove_entry", "remove_tree"]
+__all__ = ["NewFile", "files_below", "remove_entry", "remove_tree", "write_tree"]
+
+
+class NewFile(NamedTuple):
+    """A file to be made: the names that lead to it, what is in it, and its mode."""
+
+    names: tuple[str, ...]
+    content: bytes
+    mode: int = 0o666
+
 
 DEPTH = 64
 LOOKED_AT = 100_000
 
 
-def files_below(top: Folder) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
+def files_below(top: Folder, *, left_out: Collection[str] = ()) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
     """Plain files by the names that lead to them, no links; at most so deep, and so many entries looked at.
 
-    One folder is open at a time, so that a deep tree takes no descriptors from others.
+    One folder is open at a time, so that a deep tree takes no descriptors from others. What is `left_out` by its
+    name at the top is not looked into.
     """
     waiting: list[tuple[str, ...]] = [()]
     looked_at = 0
     while waiting and looked_at < LOOKED_AT:
         way = waiting.pop()
         with suppress(OSError), top.below(way) as folder:
-            for name in folder.names()[: LOOKED_AT - looked_at]:
+            names = folder.names() if way else [name for name in folder.names() if name not in left_out]
+            for name in names[: LOOKED_AT - looked_at]:
                 looked_at += 1
                 mode = status.st_mode if (status := folder.status(name)) else 0
                 if status is not None and stat.S_ISREG(mode):
@@ -88,3 +100,15 @@ def remove_entry(folder: Folder, name: str) -> bool:
     with suppress(OSError), folder.folder(name) as inner:
         _clear(inner)
     return folder.remove(name)
+
+
+def write_tree(around: Folder, name: str, files: Iterable[NewFile]) -> None:
+    """A new folder with these files, or nothing; FileExistsError where anything has the name."""
+    with around.new_folder(name) as top:
+        try:
+            for file in files:
+                with top.below(file.names[:-1], make=True) as folder:
+                    folder.write_new(file.names[-1], file.content, file.mode)
+        except BaseException:
+            remove_entry(around, name)
+            raise

@@ -8,6 +8,7 @@ from typing import Any
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.executor import Flow, OnOutput
+from skillkit.core.files import Folder
 from skillkit.core.find.references import ScriptReference
 from skillkit.core.instructions import instructions_for
 from skillkit.core.manager import SkillManager
@@ -182,11 +183,12 @@ class SkillFunctions:
         if len(output) <= SHOWN_CHARACTERS:
             return ""
         try:
-            file = self.flow.work_folders.new() / "output.txt"
-            file.write_text(output, encoding="utf-8", errors="surrogateescape")
+            work = self.flow.work_folders.new()
+            with Folder.of(work) as folder:
+                folder.write_new("output.txt", output.encode("utf-8", "surrogateescape"))
         except OSError:
             return ""
-        return f"All of it is in {file} until the session ends."
+        return f"All of it is in {work / 'output.txt'} until the session ends."
 
     def _read_file(
         self,

@@ -65,6 +65,7 @@ def test_a_folder_without_files_leaves_nothing_for_the_next_run(folders: WorkFol
     for relative in left:
         (folder / relative).mkdir(parents=True)
     assert folders.artifacts(folder) == ()
+    folders.tidy(folder)
     assert list(folders.new().iterdir()) == []
 
 
@@ -84,6 +85,7 @@ def test_a_folder_that_a_script_tampered_with_is_not_used_again(
     if change == "link":
         folder.symlink_to(outside)
     assert folders.artifacts(folder) == ()
+    folders.tidy(folder)
     for _ in range(2):
         fresh = folders.new()
         assert not fresh.is_symlink()
@@ -98,20 +100,23 @@ def test_a_settled_folder_is_known_to_be_empty_without_a_look_and_full_when_it_i
     monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", 20_000_000)
     first = folders.new()
     assert folders.artifacts(first) == ()
+    folders.tidy(first)
     time.sleep(0.05)
     assert folders.new() == first
     with monkeypatch.context() as blind:
         blind.setattr(os, "listdir", None)  # whoever looks inside now fails
         assert folders.artifacts(first) == ()
+        folders.tidy(first)
     assert folders.new() == first
     (first / "left.txt").write_text("x")
     assert [artifact.path for artifact in folders.artifacts(first)] == [first / "left.txt"]
+    folders.tidy(first)
     assert folders.new() != first
 
 
 def test_a_folder_spoiled_while_it_waits_is_not_used_again(folders: WorkFolders, tmp_path: Path) -> None:
     folder = folders.new()
-    folders.artifacts(folder)
+    folders.tidy(folder)
     folder.rmdir()
     folder.symlink_to(tmp_path)
     assert not folders.new().is_symlink()
@@ -185,6 +190,7 @@ def test_what_a_script_closed_to_its_own_user_is_removed_too() -> None:
                 os.chmod(work / depth, mode)
             os.chmod(work, 0)
             folders.artifacts(work)
+            folders.tidy(work)
             folders.close()
             print(root.exists())
             """,
@@ -206,7 +212,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there nothing tells who holds a folder")
-def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else_does(temporary: Path, tmp_path: Path) -> None:
+def test_what_a_killed_process_left_goes_at_the_next_start_and_nothing_else_does(
+    temporary: Path, tmp_path: Path
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED],
         stdin=subprocess.PIPE,
@@ -218,16 +226,38 @@ def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else_does(tempo
         root = Path(process.stdout.readline().strip())
         link = temporary / "skillkit-work-link"
         link.symlink_to(tmp_path)
-        assert after_sweeping(root, aged=True).is_dir(), "somebody uses it"
+        open_to_all = temporary / "skillkit-work-open"
+        open_to_all.mkdir(mode=0o755)
+        assert after_sweeping(root).is_dir(), "somebody uses it"
         process.communicate("")
-    assert after_sweeping(root, aged=False).is_dir(), "it is not old enough"
-    assert not after_sweeping(root, aged=True).exists()
+    assert not after_sweeping(root).exists()
     assert link.is_symlink()
+    assert open_to_all.is_dir()
 
 
-def after_sweeping(root: Path, *, aged: bool) -> Path:
-    before = time.time() - (work.ABANDONED_SECONDS + 60 if aged else 60)
-    os.utime(root, (before, before))
+def after_sweeping(root: Path) -> Path:
     work.remove_abandoned.cache_clear()
     work.remove_abandoned()
     return root
+
+
+MAKERS = """
+import os, sys
+from skillkit.core.run import WorkFolders, work
+for _ in range(200):
+    folders = WorkFolders()
+    folder = folders.new()
+    (folder / "file").write_text("mine")
+    work.remove_abandoned.cache_clear()
+    work.remove_abandoned()
+    assert (folder / "file").read_text() == "mine"
+    folders.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there nothing tells who holds a folder")
+def test_no_process_takes_another_s_new_folder_for_abandoned(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    started = [subprocess.Popen([sys.executable, "-c", MAKERS], env=environment) for _ in range(3)]
+    assert [process.wait(60) for process in started] == [0, 0, 0]
+    assert list(tmp_path.iterdir()) == []

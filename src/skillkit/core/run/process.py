@@ -32,14 +32,16 @@ from skillkit.core.run.survivors import (
     pid_order,
     release,
 )
+from skillkit.core.run.watchdog import Watchdog
 from skillkit.core.runs import ProcessExit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Self
 
     from skillkit.core.run.sandbox.base import Confined
+
+    OnStop = Callable[[ProcessExit], None]
 
 __all__ = ["ProcessRequest", "run_confined", "run_process"]
 
@@ -84,20 +86,22 @@ def run_process(
     cancel: threading.Event | None = None,
     on_output: Callable[[str, bytes], None] | None = None,
     wakeup_fd: int | None = None,
+    on_stop: OnStop | None = None,
 ) -> ProcessExit:
     """Run a command to its end, its timeout or its cancellation, and leave nothing of it behind.
 
     `on_output` gets "stdout" or "stderr" and the bytes that are kept, as they come; what it raises kills the
-    run and comes out here. `wakeup_fd` cancels as soon as it is readable; `cancel` is looked at every 20 ms.
+    run and comes out here, and so does an interrupt; `on_stop` is told before how the process ended.
+    `wakeup_fd` cancels as soon as it is readable; `cancel` is looked at every 20 ms.
     A command cancelled beforehand does not start. A command that cannot start raises OSError; where only the
     descriptors are short, and other runs have them, it waits.
     """
     limit = request.output_limit
     captures = Capture("stdout", limit, on_output), Capture("stderr", limit, on_output)
     if not pidfds_work():
-        return _run_portably(request, captures, _cancellation(cancel, wakeup_fd))
+        return _run_portably(request, captures, _cancellation(cancel, wakeup_fd), on_stop)
     with Descriptors() as held:
-        run = _begun(request, captures, held, _cancellation(cancel, wakeup_fd))
+        run = _begun(request, captures, held, _cancellation(cancel, wakeup_fd), on_stop)
         if run is None:
             return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
         try:
@@ -105,13 +109,15 @@ def run_process(
             if on_output is None:
                 ending = run.attend(deadline, cancel, wakeup_fd)
             else:
-                with _Watchdog(run.tree, deadline) as watchdog:
+                with Watchdog(run.tree, deadline) as watchdog:
                     ending = run.attend(deadline, cancel, wakeup_fd)
                 ending = _Ending.TIMED_OUT if watchdog.has_bitten else ending
             duration = time.monotonic() - run.tree.started
             survivors = run.settle(ending)
-        finally:
-            run.abandon()
+        except BaseException:
+            run.stop(on_stop)
+            raise
+        run.abandon()
     return _exit(captures, run.status, duration, ending, survivors)
 
 
@@ -120,6 +126,7 @@ def _begun(
     captures: tuple[Capture, ...],
     held: Descriptors,
     is_cancelled: Callable[[], bool],
+    on_stop: OnStop | None,
 ) -> _Run | None:
     """The run, started; it waits while it is other runs that have the descriptors it needs."""
     while not is_cancelled():
@@ -127,7 +134,7 @@ def _begun(
         try:
             run.start(request)
         except BaseException as error:
-            run.abandon()
+            run.stop(on_stop)
             held.close_all()
             if getattr(error, "errno", 0) != errno.EMFILE or not has_other_runs():
                 raise
@@ -157,6 +164,7 @@ def run_confined(
     cancel: threading.Event | None = None,
     on_output: Callable[[str, bytes], None] | None = None,
     wakeup_fd: int | None = None,
+    on_stop: OnStop | None = None,
 ) -> ProcessExit:
     """As `run_process`, for a command that its walls have put together."""
     request = ProcessRequest(
@@ -169,7 +177,7 @@ def run_confined(
         contents=confined.contents,
         job_limits=confined.job_limits,
     )
-    return run_process(request, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
+    return run_process(request, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, on_stop=on_stop)
 
 
 def _exit(
@@ -193,29 +201,6 @@ def _exit(
 def _marked(request: ProcessRequest, marker: str) -> Mapping[str, str]:
     """A run inside a run carries both marks, so that the outer one finds it too."""
     return {**request.environment, MARKER_NAME: f"{OUTER_MARK}.{marker}" if OUTER_MARK else marker}
-
-
-class _Watchdog:
-    """A second thread that kills at the deadline while the first is held up in the caller's `on_output`."""
-
-    def __init__(self, tree: Tree, deadline: float) -> None:
-        self._tree = tree
-        self._timer = threading.Timer(deadline - time.monotonic(), self._bite)
-        self.has_bitten = False
-
-    def __enter__(self) -> Self:
-        self._timer.daemon = True
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        # The pid may be reaped, and mean somebody else, only after this thread is through with it.
-        self._timer.join()
-
-    def _bite(self) -> None:
-        self.has_bitten = True
-        kill_group(self._tree)
 
 
 class _Run:
@@ -301,21 +286,30 @@ class _Run:
         self._reap()
         return survivors
 
-    def abandon(self) -> None:
+    def stop(self, on_stop: OnStop | None) -> None:
+        """As `abandon`, and says how far it came; nothing of what was never started."""
+        ending = _Ending.EXITED if self._has_exited else _Ending.CANCELLED
+        survivors = self.abandon()
+        if on_stop is not None and self._born[0]:
+            duration = max(0.0, time.monotonic() - self.tree.started)
+            on_stop(_exit(self._all_captures, self.status, duration, ending, survivors))
+
+    def abandon(self) -> Survivors:
         """Kill and reap, unless everything was settled or nothing was started."""
         if self._is_reaped or not self._born[0]:
             if len(_idle_buffers) < IDLE_BUFFERS:
                 _idle_buffers.append(self._buffer)
-            return
+            return NOBODY
         self.tree = self.tree._replace(pid=self._born[0])
         kill_group(self.tree)
-        end_survivors(self._open_tree(), group_was_killed=True)
+        survivors = end_survivors(self._open_tree(), group_was_killed=True)
         if self._pidfd >= 0:
             self._captures.clear()
             self._poller = select.poll()
             self._poller.register(self._pidfd, select.POLLIN)
             self._pump(DEATH_SECONDS, until_exit=True)
         self._reap()
+        return survivors
 
     def _open_tree(self) -> Tree:
         """The tree with those pipes that have not ended yet: the others are closed."""
@@ -367,7 +361,10 @@ class _Run:
 
 
 def _run_portably(
-    request: ProcessRequest, captures: tuple[Capture, ...], is_cancelled: Callable[[], bool]
+    request: ProcessRequest,
+    captures: tuple[Capture, ...],
+    is_cancelled: Callable[[], bool],
+    on_stop: OnStop | None,
 ) -> ProcessExit:
     if is_cancelled():
         return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
@@ -378,6 +375,12 @@ def _run_portably(
         memories = [held.memory(content, least=FIRST_FREE_FD) for content in request.contents]
         popen = opened(request.argv, request.cwd, environment, streams, memories)
         held.close_all()
-        why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled, job)
+        try:
+            why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled, job)
+        except BaseException:
+            if on_stop is not None:
+                status = KILLED_STATUS if popen.returncode is None else popen.returncode
+                on_stop(_exit(captures, status, time.monotonic() - started, _Ending.CANCELLED, NOBODY))
+            raise
     duration = time.monotonic() - started
     return _exit(captures, popen.returncode, duration, _Ending[why], NOBODY)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
-import shutil
 import stat
 import tempfile
 import threading
@@ -17,13 +17,17 @@ from typing import NamedTuple
 
 from skillkit.core.closed_places import WORK_FOLDER_PREFIX
 from skillkit.core.digest import is_settled
+from skillkit.core.files import Folder
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
 from skillkit.core.runs import Artifact
+from skillkit.core.trees import files_below, remove_entry, remove_tree
 
 __all__ = ["WorkFolders"]
 
 LISTED_ARTIFACTS = 1_000
-ABANDONED_SECONDS = 24 * 3600.0
+ATTEMPTS = 3
+
+run_log = logging.getLogger("skillkit.run")
 
 
 class Stamp(NamedTuple):
@@ -59,13 +63,24 @@ class WorkFolders:
                     return folder
             if self._root is None or not self._root.is_dir():
                 remove_abandoned()
-                self._root = Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX))
-                self._cleaner = weakref.finalize(self, remove_held, str(self._root), os.getpid(), held(self._root))
+                self._root, descriptor = new_root()
+                self._cleaner = weakref.finalize(self, remove_held, str(self._root), os.getpid(), descriptor)
             root = self._root
         return Path(tempfile.mkdtemp(dir=root))
 
     def artifacts(self, folder: Path) -> tuple[Artifact, ...]:
-        """What a run left: regular files by path, no links, because those may lead anywhere."""
+        """What a run left: regular files by path, no links, because those may lead anywhere. Removes nothing."""
+        with self._lock:
+            stamp = self._in_use.get(folder)
+        if (stamp is not None and stamp_of(folder) == stamp) or empty_stamp_of(folder) is not None:
+            return ()
+        found = sorted(files_in(folder), key=lambda artifact: artifact.path)
+        if len(found) > LISTED_ARTIFACTS:
+            run_log.warning("A script left %d files or more; the first %d are listed", len(found), LISTED_ARTIFACTS)
+        return tuple(found[:LISTED_ARTIFACTS])
+
+    def tidy(self, folder: Path) -> None:
+        """After a run: a folder that holds no file is used again, or goes."""
         with self._lock:
             stamp = self._in_use.pop(folder, None)
         if stamp is None or stamp_of(folder) != stamp:
@@ -73,11 +88,8 @@ class WorkFolders:
         if stamp is not None:
             with self._lock:
                 self._empty.append((folder, stamp))
-            return ()
-        found = sorted(files_in(folder), key=lambda artifact: artifact.path)
-        if not found:
-            remove_tree(str(folder), os.getpid())
-        return tuple(found[:LISTED_ARTIFACTS])
+        elif next(files_in(folder), None) is None:
+            remove_tree(folder)
 
     def close(self) -> None:
         with self._lock:
@@ -86,6 +98,22 @@ class WorkFolders:
             self._root = self._cleaner = None
             self._empty.clear()
             self._in_use.clear()
+
+
+def new_root() -> tuple[Path, int | None]:
+    """A new folder, held; where another process took it for abandoned before it was, one more."""
+    for _ in range(ATTEMPTS):
+        root = Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX))
+        descriptor = held(root)
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(descriptor), os.lstat(root)):
+                    return root, descriptor
+            os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.rmdir(root)
+    # Where nobody can hold a folder, nobody takes one for abandoned either.
+    return Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX)), None
 
 
 def held(folder: Path | str) -> int | None:
@@ -108,37 +136,39 @@ def held(folder: Path | str) -> int | None:
 
 
 def remove_held(folder: str, owner: int, descriptor: int | None) -> None:
-    remove_tree(folder, owner)
+    """A forked child leaves its parent's alone."""
+    if os.getpid() == owner:
+        remove_tree(folder)
     if descriptor is not None:
         os.close(descriptor)
 
 
 @cache
 def remove_abandoned() -> None:
-    """What processes of this user left that were killed; once in a process, and never what is younger than a day."""
+    """What processes of this user left that were killed, for nobody holds it any more; once in a process."""
     if not hasattr(os, "geteuid"):
         return
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
-            if entry.name.startswith(WORK_FOLDER_PREFIX) and is_old_and_ours(entry):
+            if entry.name.startswith(WORK_FOLDER_PREFIX) and is_ours(entry):
                 descriptor = held(entry.path)
                 if descriptor is not None:
                     remove_held(entry.path, os.getpid(), descriptor)
 
 
-def is_old_and_ours(entry: os.DirEntry[str]) -> bool:
+def is_ours(entry: os.DirEntry[str]) -> bool:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    is_ours = status.st_mode == stat.S_IFDIR | 0o700 and status.st_uid == os.geteuid()
-    return is_ours and time.time() - status.st_mtime > ABANDONED_SECONDS
+    return status.st_mode == stat.S_IFDIR | 0o700 and status.st_uid == os.geteuid()
 
 
 def without_private_folders(folder: Path) -> Path:
-    """What walls put there for themselves goes with the run."""
-    for name in PRIVATE_FOLDERS:
-        remove_tree(str(folder / name), os.getpid())
+    """What walls put there for themselves goes with the run; nothing where a link stands in the folder's place."""
+    with contextlib.suppress(OSError), Folder.of(folder) as top:
+        for name in PRIVATE_FOLDERS:
+            remove_entry(top, name)
     return folder
 
 
@@ -163,37 +193,8 @@ def empty_stamp_of(folder: Path) -> Stamp | None:
 
 
 def files_in(folder: Path) -> Iterator[Artifact]:
-    """Nothing where the script put a link in place of the folder itself."""
-    for path, _, names in os.walk(folder) if not folder.is_symlink() else ():
-        for name in names:
-            file = Path(path, name)
-            with contextlib.suppress(OSError):
-                status = os.lstat(file)
-                if stat.S_ISREG(status.st_mode):
-                    yield Artifact(file, status.st_size, file.relative_to(folder))
-
-
-def remove_tree(folder: str, owner: int) -> None:
-    """Also what a script made unreadable, never what a link leads to; a forked child leaves its parent's alone."""
-    if os.getpid() != owner:
-        return
-    if not os.path.lexists(folder):
-        return
-    with contextlib.suppress(OSError):
-        if os.path.islink(folder):
-            os.unlink(folder)
-        else:
-            os.rmdir(folder)
-        return
-    open_folder(folder)
-    for path, names, _ in os.walk(folder):
-        # Before the walk enters them: a folder that cannot be listed would be passed over.
-        for name in names:
-            open_folder(os.path.join(path, name))
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def open_folder(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        if stat.S_ISDIR(os.lstat(folder).st_mode):
-            os.chmod(folder, 0o700)
+    """Nothing where the script put a link in place of the folder itself; what walls put there is not the script's."""
+    with contextlib.suppress(OSError), Folder.of(folder) as top:
+        for names, status in files_below(top, left_out=PRIVATE_FOLDERS):
+            relative = Path(*names)
+            yield Artifact(folder / relative, status.st_size, relative)
