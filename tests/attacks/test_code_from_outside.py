@@ -108,7 +108,7 @@ def test_nor_where_all_around_the_skill_may_be_read_or_the_report_says_so(
     plant = BY_PLACE[name]
     needs(plant.interpreter)
     project = laid_out(tmp_path, private_home, plant)
-    policy = replace(WALLS, readable_paths=(tmp_path, private_home))
+    policy = replace(WALLS, readable_paths=(tmp_path,))
     with SkillManager(
         project / "skills", "", [], [], policy=policy, workspace=project, state_dir=tmp_path / "state"
     ) as manager:

@@ -60,6 +60,7 @@ def walls_around(
     protected = [*(each.path for each in in_rules), *guarded.around]
     if policy.allow_filesystem:
         protected += [path for path in everywhere if os.path.lexists(path)]
+    search = _notes_on_search(command, opened, policy) if apart is None else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
     identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *pinned)}
@@ -74,11 +75,7 @@ def walls_around(
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*protected, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(
-            *guarded.notes,
-            *([PUT_BACK] if guarded.keepsakes else []),
-            *(_notes_on_search(command, opened, policy) if apart is None else []),
-        ),
+        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search),
         hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
         identities=identities,
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
