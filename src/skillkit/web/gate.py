@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from skillkit.listening.neighbours import is_stranger
 from skillkit.web.access import Access
 from skillkit.web.frame import path_within
-from skillkit.web.neighbours import is_stranger
 from skillkit.web.refusals import Refusal, refused
 
 __all__ = ["SECURITY_HEADERS", "Gate", "session_of"]

@@ -13,6 +13,7 @@ import uvicorn
 from skillkit.core.decide.requests import World
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.manager import SkillManager
+from skillkit.listening.server import LimitedServer, server_config
 from skillkit.web import create_app
 from skillkit.web.access import Access
 
@@ -42,16 +43,7 @@ class PageServer:
         self._port = listening.getsockname()[1]
         self.address = f"http://{HOST}:{self._port}"
         app = create_app(self._world, manager=self._manager, access=self.access, hosts=own_names(self._port))
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,  # nobody stands in front, so who says so may be anybody
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=LAST_SECONDS,
-        )
+        config = server_config(app, lifespan="off", timeout_graceful_shutdown=LAST_SECONDS)
         self._server = LeavingServer(config, app.state.served.events.close)
         self._thread = threading.Thread(target=self._server.run, args=([listening],), name="skillkit-web", daemon=True)
         self._thread.start()
@@ -85,7 +77,7 @@ class PageServer:
             time.sleep(0.005)
 
 
-class LeavingServer(uvicorn.Server):
+class LeavingServer(LimitedServer):
     """Ends the open streams before it waits for connections to end."""
 
     def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:

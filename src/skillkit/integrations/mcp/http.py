@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.listening.server import LimitedServer, server_config
 
 __all__ = ["PATH", "TokenGate", "http_app", "serve_http"]
 
@@ -28,11 +28,9 @@ def serve_http(server: Server[Any], host: str, port: int, token: str, on_ready: 
     with bound(host, port) as listening:
         port = listening.getsockname()[1]
         app = http_app(server, host, port, token)
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=LAST_SECONDS
-        )
+        config = server_config(app, timeout_graceful_shutdown=LAST_SECONDS)
         on_ready(f"http://{written(host)}:{port}{PATH}")
-        anyio.run(uvicorn.Server(config).serve, [listening])
+        anyio.run(LimitedServer(config).serve, [listening])
 
 
 def http_app(server: Server[Any], host: str, port: int, token: str) -> ASGIApp:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from skillkit import World
-from skillkit.web.neighbours import is_stranger, owner_of
+from skillkit.listening.neighbours import is_stranger, owner_of, strangers_among
 from skillkit.web.serving import PageServer
 
 CALL = """
@@ -76,6 +76,25 @@ def test_a_connection_that_nobody_holds_is_a_strangers() -> None:
             assert not is_stranger(client, server)
             calling.close()
             assert is_stranger(client, server)
+
+
+@as_root
+def test_of_many_connections_those_of_other_users_are_told_in_one_look() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as own:
+        command = [SYSTEM_PYTHON, "-I", "-c", CALL, str(listening.getsockname()[1]), "127.0.0.1"]
+        with subprocess.Popen(command, user=65534, cwd="/") as process:
+            accepted = [listening.accept() for _ in range(2)]
+            clients = [client for _, client in accepted]
+            assert strangers_among([*clients, ("127.0.0.1", 1)], listening.getsockname()) == {
+                client for client in clients if client != own.getsockname()
+            }
+            for connection, _ in accepted:
+                connection.close()
+            process.wait(30)
+
+
+def test_nobody_is_a_stranger_where_the_system_says_nothing() -> None:
+    assert strangers_among([("::1", 1), ("testclient", 2)], ("127.0.0.1", 2)) == set()
 
 
 LOG_IN = """

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
+from collections.abc import Iterable, Iterator
 
-__all__ = ["is_stranger"]
+__all__ = ["Endpoint", "is_stranger", "strangers_among"]
 
 # A socket of the newer protocol reaches an address of the older one too, and then stands in the second table.
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -38,6 +39,18 @@ def is_stranger(client: Endpoint | None, server: Endpoint | None) -> bool:
     return owner is not None and owner not in (os.geteuid(), ROOT)
 
 
+def strangers_among(clients: Iterable[Endpoint], server: Endpoint) -> set[Endpoint]:
+    """Those of `clients` that other users of this machine hold, so far as it says so, from one look at the tables."""
+    if not hasattr(os, "geteuid"):
+        return set()
+    try:
+        ours, at = {str(os.geteuid()), str(ROOT)}, written(server)
+        owners = {row[LOCAL].removeprefix(MAPPED): row[OWNER] for row in rows() if row[REMOTE].endswith(at)}
+        return {client for client in clients if owners.get(written(client), str(ROOT)) not in ours}
+    except (OSError, ValueError):  # not for us to read; a name instead of an address
+        return set()
+
+
 def owner_of(client: Endpoint, server: Endpoint) -> int | None:
     """Who holds the client's end; None where the system does not say."""
     if not any(map(os.path.exists, TABLES)):
@@ -54,12 +67,16 @@ def owner_of(client: Endpoint, server: Endpoint) -> int | None:
 
 def listed_owner(client: str, server: str) -> str | None:
     """An end that was closed already has no inode, and older kernels call it root's."""
-    for table in filter(os.path.exists, TABLES):
-        with open(table, encoding="ascii") as rows:
-            for row in map(str.split, rows):
-                if [row[LOCAL].removeprefix(MAPPED), row[REMOTE].removeprefix(MAPPED)] == [client, server]:
-                    return row[OWNER] if row[INODE] != NOBODYS else None
+    for row in rows():
+        if [row[LOCAL].removeprefix(MAPPED), row[REMOTE].removeprefix(MAPPED)] == [client, server]:
+            return row[OWNER] if row[INODE] != NOBODYS else None
     return None
+
+
+def rows() -> Iterator[list[str]]:
+    for table in filter(os.path.exists, TABLES):
+        with open(table, encoding="ascii") as file:
+            yield from map(str.split, file)
 
 
 def written(endpoint: Endpoint) -> str:
