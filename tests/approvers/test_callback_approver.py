@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
+from pathlib import Path
 
 import pytest
+from approving import asking_manager, run
 from asking import request_named
+from running import kinds
 
-from skillkit import ApprovalUnavailableError, OptionAnswer, OptionRequest
+from skillkit import ApprovalUnavailableError, OptionAnswer, OptionRequest, ScriptRefusedError
 from skillkit.approvers.callback import CallbackApprover
 from skillkit.core.questions import Approver
+from skillkit.core.resolve import CallArguments
+from skillkit.core.together import execute_together
 
 REQUEST = request_named("run")
 
@@ -25,6 +31,64 @@ def test_the_function_sees_the_request_and_its_choice_is_the_answer() -> None:
     got = approver.ask(REQUEST)
     assert (got.option_id, got.channel, got.request_id) == ("yes_in_session", "callback", "run")
     assert seen == [REQUEST]
+
+
+def test_the_request_says_when_it_was_asked_and_until_when_it_can_be_answered(tmp_path: Path) -> None:
+    seen: list[OptionRequest] = []
+
+    def choose(request: OptionRequest) -> str:
+        seen.append(request)
+        return "yes_once"
+
+    before = time.time()
+    for approver, seconds in ((CallbackApprover(choose), 3600), (CallbackApprover(choose, expires_in=60), 60)):
+        with asking_manager(tmp_path, approver) as manager:
+            run(manager)
+            prepared = manager.prepare_skill_script("demo", "run")
+        asked = seen.pop()
+        assert before <= asked.created_at <= time.time()
+        assert asked.expires_at == pytest.approx(asked.created_at + seconds)
+        assert prepared.request is not None
+        assert before <= prepared.request.created_at <= time.time()
+        assert prepared.request.expires_at > prepared.request.created_at
+
+
+def test_several_scripts_asked_about_at_once_are_asked_at_that_moment(tmp_path: Path) -> None:
+    seen: list[OptionRequest] = []
+
+    def choose(request: OptionRequest) -> str:
+        seen.append(request)
+        return "no"
+
+    before = time.time()
+    with asking_manager(tmp_path, CallbackApprover(choose)) as manager:
+        calls = [CallArguments(script_name=name, session_id="s") for name in ("run.sh", "other.sh")]
+        execute_together(manager.flow, manager.load_skill("demo"), calls)
+    (asked,) = seen
+    assert before <= asked.created_at < asked.expires_at
+
+
+@pytest.mark.parametrize(("said", "is_late"), [("yes_once", True), ("yes_in_session", True), ("no", False)])
+def test_a_yes_that_comes_after_the_question_expired_is_none(said: str, is_late: bool) -> None:
+    request = REQUEST.asked(time.time() - 10, 5)
+    if not is_late:
+        assert CallbackApprover(lambda _: said).ask(request).option_id == said
+        return
+    assert CallbackApprover(lambda _: said).ask(REQUEST.asked(time.time(), 5)).option_id == said
+    with pytest.raises(ApprovalUnavailableError, match="expired before it was answered"):
+        CallbackApprover(lambda _: said).ask(request)
+
+
+def test_a_late_answer_completes_nothing(tmp_path: Path) -> None:
+    with asking_manager(tmp_path) as manager:
+        prepared = manager.prepare_skill_script("demo", "run")
+        assert prepared.request is not None
+        late, good = prepared.request.expires_at + 1, prepared.request.expires_at - 1
+        with pytest.raises(ScriptRefusedError, match="after the question had expired"):
+            manager.complete_skill_script(prepared, OptionAnswer("yes_once", "x", late, prepared.request.id))
+        done = manager.complete_skill_script(prepared, OptionAnswer("yes_once", "x", good, prepared.request.id))
+    assert done.stdout == "ran\n"
+    assert kinds(tmp_path) == ["refused", "started", "finished"]
 
 
 def test_a_whole_answer_keeps_its_channel() -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.questions import ANSWER_SECONDS, Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["CallbackApprover"]
 
@@ -26,8 +26,10 @@ class CallbackApprover:
         *,
         channel: str = "callback",
         control_flow: tuple[type[BaseException], ...] = (),
+        expires_in: float = ANSWER_SECONDS,
     ) -> None:
         self.function = function
+        self.expires_in = expires_in
         self.channel = channel
         self.passing: tuple[type[BaseException], ...] = (ApprovalUnavailableError, *control_flow)
 
@@ -43,6 +45,7 @@ class CallbackApprover:
         answer = self.answer_from(said, request)
         if answer.option_id != REFUSAL:  # a no counts even where a yes is not needed any more
             require_wanted(cancel)
+            require_open(request)
         return answer
 
     def answer_from(self, said: object, request: OptionRequest) -> OptionAnswer:
@@ -58,6 +61,12 @@ class CallbackApprover:
         raise ApprovalUnavailableError(
             f"Not approved: {reason}. Return one of these ids: {', '.join(offered)}.", reasons=[reason]
         )
+
+
+def require_open(request: OptionRequest) -> None:
+    if 0 < request.expires_at < time.time():
+        reason = "the question expired before it was answered"
+        raise ApprovalUnavailableError(f"Not approved: {reason}. Ask again.", reasons=[reason])
 
 
 def require_wanted(cancel: Cancel | None) -> None:

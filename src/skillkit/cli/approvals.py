@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -112,9 +112,10 @@ def list_past(past: list[PastRequest], folder: Path, *, as_json: bool) -> None:
 
 @approvals.command("show")
 @click.argument("request_id", metavar="ID")
+@click.option("--all", "is_whole", is_flag=True, help="Show every line that differs from what was approved.")
 @state_option
 @json_option
-def show_command(request_id: str, state_dir: Path | None, as_json: bool) -> None:
+def show_command(request_id: str, is_whole: bool, state_dir: Path | None, as_json: bool) -> None:
     """Show one question; the first 12 characters of its id are enough.
 
     \b
@@ -126,6 +127,8 @@ def show_command(request_id: str, state_dir: Path | None, as_json: bool) -> None
         request = named_request(world.pending(), request_id)
     if request is None:
         raise MissingError(f"No question {request_id!r} is waiting. 'skillkit approvals list' shows which are.")
+    if is_whole:
+        request = with_every_change(request, world.folder)
     if as_json:
         echo_json(request=asdict(request))
     else:
@@ -217,6 +220,17 @@ def end_command(
     else:
         for each in gone:
             click.echo(f"Ended: {on_one_line(each.skill)} in session {on_one_line(each.session_id or '')}.")
+
+
+def with_every_change(request: OptionRequest, state_dir: Path) -> OptionRequest:
+    """From the copies of what was approved and of what would run, where both are still there."""
+    from skillkit.core.decide.changes import whole_changes  # reads code; the other commands do not
+
+    prompt = Prompt.from_context(request.context)
+    changes = whole_changes(state_dir, prompt) if prompt is not None else None
+    if prompt is None or changes is None:
+        return request
+    return replace(request, context={**request.context, **replace(prompt, changes=changes).to_context()})
 
 
 def is_refusal(request: OptionRequest, option_id: str) -> bool:

@@ -21,6 +21,7 @@ from skillkit.cli.options import (
 )
 from skillkit.cli.run import current_workspace, parsed_input
 from skillkit.core.runs import Decision, PreparedRun
+from skillkit.present.request import as_word
 from skillkit.present.terminal import visible
 
 __all__ = ["check_command"]
@@ -81,6 +82,7 @@ def check_structure(prepared: PreparedRun, walls: tuple[str, ...]) -> dict[str, 
         "reasons": list(prepared.reasons),
         "needs_approval": prepared.decision is Decision.ASK,
         "walls": list(walls),
+        "arguments": [word.encode("utf-8", "backslashreplace").decode() for word in command.script_arguments],
         "interpreter": command.argv[0],
         "folder": str(command.base_directory),
         "digest": command.digest,
@@ -97,6 +99,7 @@ def check_lines(structure: dict[str, Any]) -> list[str]:
         ("decision", [f"{structure['decision']}: {meaning}"]),
         ("because", structure["reasons"]),
         ("walls", structure["walls"]),
+        *([("arguments", [as_word(word) for word in structure["arguments"]])] if structure["arguments"] else []),
         ("runs with", [structure["interpreter"]]),
         ("skill in", [structure["folder"]]),
         ("digest", [structure["digest"]]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Unpack
@@ -19,7 +20,6 @@ from skillkit.cli.options import (
     json_option,
     manager_for,
     moment_text,
-    on_one_line,
     policy_options,
     roots_options,
     state_option,
@@ -34,6 +34,7 @@ from skillkit.core.questions import FileChange, RiskFlag
 from skillkit.core.runs import Manifest
 from skillkit.core.snapshots import Snapshots
 from skillkit.core.state import StateStore, state_folder
+from skillkit.present.request import change_text
 from skillkit.present.terminal import columns, visible
 
 __all__ = ["trust"]
@@ -149,6 +150,7 @@ def show_what(
         ("digest", manifest.digest),
     ]
     click.echo("\n".join([*columns(facts, UNLIMITED), *map(change_text, changes)]), err=True)
+    tell_unseen(changes)
 
 
 def labelled(label: str, texts: list[str]) -> list[tuple[str, str]]:
@@ -221,26 +223,29 @@ def remove_command(skill_name: str, folder: str | None, state_dir: Path | None, 
 
 @trust.command("diff")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
+@click.option("--all", "is_whole", is_flag=True, help="Show every line, however many differ.")
 @roots_options
 @json_option
-def diff_command(skill_name: str, as_json: bool, **places: Unpack[Places]) -> None:
+def diff_command(skill_name: str, is_whole: bool, as_json: bool, **places: Unpack[Places]) -> None:
     """Show what changed in a skill since it was approved last.
 
     \b
     Examples:
       skillkit trust diff csv-report
+      skillkit trust diff csv-report --all
       skillkit trust diff csv-report --json
     """
     with manager_for(places) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
     copy = approved_copy(skill, folder)
-    from skillkit.core.decide.changes import changes_between
+    from skillkit.core.decide.changes import BRIEF, WHOLE, changes_between
 
-    changes = changes_between(copy, skill.base_directory)
+    changes = changes_between(copy, skill.base_directory, WHOLE if is_whole else BRIEF)
     if as_json:
         echo_json(skill=skill.name, approved=copy.name, changes=[asdict(change) for change in changes])
     elif changes:
-        click.echo("\n".join(change_text(change) for change in changes))
+        click.echo("\n".join(map(change_text, changes)))
+        tell_unseen(changes)
     else:
         click.echo(f"{visible(skill.name)} is as it was approved.", err=True)
 
@@ -260,10 +265,13 @@ def approved_copy(skill: Skill, state_dir: Path) -> Path:
     return copy
 
 
-def change_text(change: FileChange) -> str:
-    """Our own words stand at the left margin, what the skill wrote stands behind a bar."""
-    lines = [f"  │ {line}" for line in visible(change.diff).splitlines()]
-    return "\n".join([f"{change.kind}: {on_one_line(change.path)}", *lines])
+def tell_unseen(changes: Sequence[FileChange]) -> None:
+    unseen = sum(change.unseen for change in changes)
+    if unseen:
+        told = (
+            f"{counted(unseen, 'added line')} not shown to the end. 'skillkit trust diff SKILL --all' shows every line."
+        )
+        click.echo(told, err=True)
 
 
 def state_of(approval: Approval) -> str:

@@ -18,11 +18,11 @@ from skillkit.core.exceptions import (
     ScriptRefusedError,
     StateUnavailableError,
 )
-from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.state import StateStore
 
-__all__ = ["Approving", "Cancellation", "require_approved", "require_bounds", "unavailable"]
+__all__ = ["Approving", "Cancellation", "in_time", "require_approved", "require_bounds", "unavailable"]
 
 LOOK_SECONDS = 0.02
 STORE_LOOK_SECONDS = 0.5
@@ -99,9 +99,9 @@ class Approving:
         self, prepared: PreparedRun, approver: Approver | None, cancel: Cancel | None = None
     ) -> OptionAnswer | None:
         """A person's answer; None when, while they were asked, another one came to cover this too."""
-        request = prepared.request
-        if approver is None or request is None:
+        if approver is None or prepared.request is None:
             raise unavailable(prepared)
+        request = prepared.request.asked(time.time(), getattr(approver, "expires_in", ANSWER_SECONDS))
         with self._covered_meanwhile(prepared) as covered:
             stop = Cancellation(covered, cancel)
             try:
@@ -270,6 +270,15 @@ def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None
     if answer.option_id not in (ONCE, IN_SESSION):
         reason = f"{answer.option_id!r} is no answer to this question"
         raise ScriptRefusedError(f"{reason}. Answer with one of: {ONCE}, {IN_SESSION}, {NO}.", reasons=[reason])
+
+
+def in_time(prepared: PreparedRun, answer: OptionAnswer | None) -> PreparedRun:
+    """The same, refused where the answer came after the question had expired."""
+    if answer is None or prepared.request is None or answer.answered_at <= prepared.request.expires_at:
+        return prepared
+    reason = "The answer came after the question had expired"
+    error = ScriptRefusedError(f"{reason}. Ask again.", reasons=[reason])
+    return replace(prepared, decision=Decision.DENY, reasons=(reason,), error=error)
 
 
 def unavailable(prepared: PreparedRun, problem: ApprovalUnavailableError | None = None) -> ApprovalUnavailableError:

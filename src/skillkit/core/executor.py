@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -112,8 +113,9 @@ class Flow:
             ruling = after_change(ruling)
         prompt = self.prompt((command,), ruling.reasons)
         request = approval_request(command, prompt, bounds, is_coverable=ruling.is_coverable)
+        asked = request.asked(time.time())
         return PreparedRun(
-            command, Decision.ASK, ruling.reasons, request, is_coverable=ruling.is_coverable, bounds=bounds
+            command, Decision.ASK, ruling.reasons, asked, is_coverable=ruling.is_coverable, bounds=bounds
         )
 
     def resolved(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:

@@ -211,7 +211,9 @@ class SkillManager:
         on_output: OnOutput | None = None,
     ) -> ScriptExecutionResult:
         """The second half: runs and records what was prepared; an answer is good for its own question only."""
-        return self.flow.complete(prepared, answer, cancel=cancel, on_output=on_output)
+        from skillkit.core.approving import in_time
+
+        return self.flow.complete(in_time(prepared, answer), answer, cancel=cancel, on_output=on_output)
 
     def end_session_approvals(self, skill_name: str | None = None) -> None:
         """From now on asks again about a skill, or about all of them, that was approved for this manager's session."""

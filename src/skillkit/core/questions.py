@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from skillkit.core.exceptions import ConfigurationError
 
 __all__ = [
+    "ANSWER_SECONDS",
     "OPTIONS",
     "SINGLE_USE",
     "Approver",
@@ -40,6 +41,9 @@ OPTIONS = (
 """What a script approval offers, exactly."""
 
 
+ANSWER_SECONDS = 3600.0
+"""How long a question about a script can be answered where its channel sets no time of its own."""
+
 SINGLE_USE = "single_use"
 """Where a script's request says in its context which answers are for one of its askers alone."""
 
@@ -56,6 +60,10 @@ class OptionRequest:
     session_id: str | None = None
     created_at: float = 0.0
     expires_at: float = 0.0
+
+    def asked(self, now: float, seconds: float = ANSWER_SECONDS) -> OptionRequest:
+        """The same, asked at this moment and open for so long."""
+        return dataclasses.replace(self, created_at=now, expires_at=now + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +107,12 @@ class FileChange:
     """One file that differs from what was approved last."""
 
     kind: str
-    """changed, added or removed."""
+    """changed, added or removed; `more` for all files that are too many to show."""
     path: str
     diff: str
     """Unified, cut to a bounded length; empty where there is no text to compare."""
+    unseen: int = 0
+    """Added lines that the diff does not show, or not to their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,13 @@ class Prompt:
     walls: tuple[str, ...]
     """What the walls will and will not allow, one sentence each."""
     digest: str
+    approved: str = ""
+    """The digest of what was approved last, where its copy is there to compare with."""
+
+    @property
+    def unseen(self) -> int:
+        """How many lines that are new since the last approval are not shown."""
+        return sum(change.unseen for change in self.changes or ())
 
     def to_context(self) -> dict[str, Any]:
         """As JSON, for the request that carries it."""
@@ -154,6 +171,7 @@ class Prompt:
                 commands=tuple(PromptCommand(**{**each, "argv": tuple(each["argv"])}) for each in kept["commands"]),
                 walls=tuple(kept["walls"]),
                 digest=kept["digest"],
+                approved=kept.get("approved", ""),
             )
         except (KeyError, TypeError) as error:
             raise ConfigurationError(

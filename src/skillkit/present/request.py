@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
+from skillkit.core.decide.shortened import Room, shortened
 from skillkit.core.questions import SINGLE_USE, FileChange, Option, OptionRequest, Prompt, PromptCommand
 from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, harmless
-from skillkit.present.terminal import cut, width_of
+from skillkit.present.terminal import cut, escaped, visible, width_of
 
 __all__ = [
     "CHANGE_KINDS",
     "NARROWEST",
     "SOURCE_ROWS",
     "as_word",
+    "change_text",
     "decision_text",
     "diff_text",
     "form_text",
+    "has_added",
     "prompt_text",
     "scopes_of",
     "source_text",
@@ -28,6 +32,10 @@ NARROWEST = 24
 SOURCE_ROWS = 20
 FEWEST_ROWS = 2
 DIFF_ROWS = 12
+ADDED_ROWS = 3
+ALL = 1 << 62
+# Beside spaces, what a reader would take for a quote, an end or a shell's own word.
+NOT_PLAIN = frozenset(" \"'\\|&;<>()$`")
 NAME_ROWS = 4
 GIVEN_ROWS = 10
 LISTED = 8
@@ -130,7 +138,7 @@ def script_parts(prompt: Prompt, layout: Layout, source_rows: int | None) -> Ite
     yield risk_lines(prompt, layout, limit=None if is_whole else LISTED) or layout.said(
         "Risks", "none found, which proves nothing"
     )
-    yield whole_change_lines(prompt, layout) if is_whole else change_lines(prompt, layout)
+    yield whole_change_lines(prompt, layout) if is_whole else change_lines(prompt, layout, source_rows)
     yield [
         line
         for number, command in enumerate(prompt.commands, 1)
@@ -169,16 +177,25 @@ def risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str
     return [*lines, *(layout.said("", f"{hidden:,} more{layout.more('v')}") if hidden else [])]
 
 
-def change_lines(prompt: Prompt, layout: Layout) -> list[str]:
-    """What differs from the last approval, and the beginning of how."""
+def change_lines(prompt: Prompt, layout: Layout, rows: int | None) -> list[str]:
+    """What differs from the last approval: what is new in all files, then of the rest as much as there is room for."""
     lines = change_summary(prompt, layout, hint=layout.more("d"))
-    left = DIFF_ROWS
-    for change in islice(prompt.changes or (), LISTED):
-        lines += change_heading(change, layout)
-        diff = diff_lines(change, layout, limit=left)
-        left -= len(diff)
-        lines += diff
-    return lines
+    changes = prompt.changes or ()
+    room = Room(
+        files=len(changes),
+        file_lines=ALL,
+        file_characters=ALL,
+        all_characters=ALL,
+        all_lines=DIFF_ROWS if layout.has_keys else max(DIFF_ROWS, rows or 0),
+        added_characters=ADDED_ROWS * layout.room,
+        other_characters=layout.room,
+    )
+    unseen = prompt.unseen
+    for number, (change, short) in enumerate(zip(changes, shortened(map(diff_of, changes), room), strict=True)):
+        unseen += short.unseen
+        if number < LISTED or has_added(short.text):
+            lines += [*change_heading(change, layout), *diff_lines(short.text, layout)]
+    return [*lines, *unseen_lines(unseen, layout)]
 
 
 def whole_change_lines(prompt: Prompt, layout: Layout) -> list[str]:
@@ -188,8 +205,31 @@ def whole_change_lines(prompt: Prompt, layout: Layout) -> list[str]:
 
 def whole_changes(prompt: Prompt, layout: Layout) -> Iterator[list[str]]:
     for change in prompt.changes or ():
-        diff = diff_lines(change, layout, limit=None) or layout.said("", "no text to compare")
+        diff = diff_lines(change.diff, layout) or layout.said("", "no text to compare")
         yield [*change_heading(change, layout), *diff]
+    yield unseen_lines(prompt.unseen, replace(layout, has_keys=False))
+
+
+def unseen_lines(count: int, layout: Layout) -> list[str]:
+    """What is new and out of sight is counted, and it is said where it can be seen."""
+    how = layout.more("d") or "; 'skillkit trust diff SKILL --all' shows them"
+    return (
+        layout.said("", f"{count:,} added line{'' if count == 1 else 's'} not shown to the end{how}") if count else []
+    )
+
+
+def change_text(change: FileChange) -> str:
+    """Our own words stand at the left margin, what the skill wrote stands behind a bar."""
+    heading = visible(change.path).replace("\n", "\\n").replace("\t", "\\t")
+    return "\n".join([f"{change.kind}: {heading}", *(f"  │ {line}" for line in visible(change.diff).splitlines())])
+
+
+def diff_of(change: FileChange) -> list[str]:
+    return change.diff.removesuffix("\n").split("\n") if change.diff else []
+
+
+def has_added(diff: str) -> bool:
+    return any(line.startswith("+") for line in diff.split("\n"))
 
 
 def change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
@@ -198,31 +238,47 @@ def change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
     if not prompt.changes:
         return layout.said("Changed", "nothing since the last approval")
     kinds = [change.kind for change in prompt.changes]
-    counted = ", ".join(f"{kinds.count(kind):,} {kind}" for kind in CHANGE_KINDS if kind in kinds)
-    return layout.said("Changed", f"{counted} since it was approved{hint}")
+    counted = [f"{kinds.count(kind):,} {kind}" for kind in CHANGE_KINDS if kind in kinds]
+    counted += [change.path.removeprefix("... ") for change in prompt.changes if change.kind == "more"]
+    return layout.said("Changed", f"{', '.join(counted)} since it was approved{hint}")
 
 
 def change_heading(change: FileChange, layout: Layout) -> list[str]:
     return layout.quoted("", [f"{change.kind:<7}  {change.path}"], style=CYAN, limit=NAME_ROWS)
 
 
-def diff_lines(change: FileChange, layout: Layout, *, limit: int | None) -> list[str]:
-    """Indented below their file; a cut is not announced, the summary says how to see all."""
+def diff_lines(diff: str, layout: Layout) -> list[str]:
+    """Indented below their file."""
     lines: list[str] = []
-    for text in change.diff.removesuffix("\n").split("\n") if change.diff else ():
-        if limit is not None and len(lines) >= limit:
-            return lines[:limit]
-        style = {"+": GREEN, "-": RED, "@": DIM}.get(text[:1], "")
-        lines += layout.quoted("", [text], style=style, at_words=False, start="  ", limit=limit)
-    return lines if limit is None else lines[:limit]
+    for text in diff.removesuffix("\n").split("\n") if diff else ():
+        style = {"+": GREEN, "-": RED, "@": DIM, ".": DIM}.get(text[:1], "")
+        lines += layout.quoted("", [text], style=style, at_words=False, start="  ")
+    return lines
 
 
 def given_lines(command: PromptCommand, layout: Layout, suffix: str, *, limit: int | None) -> list[str]:
     """What the caller gives the script."""
-    words = [" ".join(map(as_word, command.argv))] if command.argv else []
-    lines = layout.quoted(f"Arguments{suffix}", words, limit=limit) or layout.said(f"Arguments{suffix}", "none")
+    lines = argument_lines(command.argv, layout, f"Arguments{suffix}", limit=limit)
     given = command.stdin.split("\n") if command.stdin else []
     return [*lines, *layout.quoted(f"Input{suffix}", given, at_words=False, limit=limit)]
+
+
+def argument_lines(argv: Sequence[str], layout: Layout, label: str, *, limit: int | None) -> list[str]:
+    """On one row where they fit; else each on rows of its own, numbered, so that a row's end is no word's end."""
+    if not argv:
+        return layout.said(label, "none")
+    words = [as_word(word) for word in argv]
+    if width_of(harmless(" ".join(words))) <= layout.room:
+        return layout.quoted(label, [" ".join(words)])
+    column = len(str(len(words)))
+    lines: list[str] = []
+    for number, word in enumerate(words, 1):
+        if limit is not None and len(lines) >= limit:
+            left = len(words) - number + 1
+            return [*lines, *layout.said("", f"{left:,} more argument{'' if left == 1 else 's'}{layout.more('v')}")]
+        start = f"{number:>{column}}  "
+        lines += layout.quoted("" if lines else label, [word], at_words=False, start=start, limit=limit)
+    return lines
 
 
 def source_lines(
@@ -271,8 +327,12 @@ def suffix_for(number: int, prompt: Prompt) -> str:
 
 
 def as_word(argument: str) -> str:
-    """As typed where it is plain; else in quotes, so that it can be seen where it begins, ends and breaks."""
-    if argument.isascii() and argument.isprintable() and argument and not set(argument) & set(" \"'\\"):
+    """As typed where it is plain; else in quotes, so that it can be seen where it begins, ends and breaks.
+
+    No two words look the same: what hides, breaks a line or only looks like a space is written out.
+    """
+    if argument.isascii() and argument.isprintable() and argument and not set(argument) & NOT_PLAIN:
         return argument
     inside = argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'"{inside}"'
+    shown = "".join(escaped(char) if char.isspace() and char != " " else char for char in visible(inside))
+    return f'"{shown}"'

@@ -26,7 +26,7 @@ from skillkit.web.login import login_page, new_login_link
 from skillkit.web.markup import tag
 from skillkit.web.pending_view import pending_page
 from skillkit.web.refusals import Refusal, api_error, is_api, problem_page, refused
-from skillkit.web.request_view import request_page, source_page
+from skillkit.web.request_view import changes_page, request_page, source_page
 from skillkit.web.served import Served
 from skillkit.web.skills_view import skill_page, skills_page
 from skillkit.web.streams import event_stream
@@ -62,6 +62,7 @@ def routes() -> list[BaseRoute]:
         Route("/login", login_page),
         Route(f"{one}/answer", answer_page, methods=["POST"]),
         Route(f"{one}/source/{{number:int}}", source_page),
+        Route(f"{one}/changes", changes_page),
         Route(one, request_page),
         Route("/history", history_page),
         Route("/audit", audit_page),

@@ -24,6 +24,9 @@ class Links:
     def answer(self, request_id: str) -> str:
         return f"{self.request(request_id)}/answer"
 
+    def changes(self, request_id: str) -> str:
+        return f"{self.request(request_id)}/changes"
+
     def source(self, request_id: str, number: int, start: int = 1) -> str:
         return f"{self.request(request_id)}/source/{number}?start={start}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from skillkit.core.questions import FileChange, OptionRequest, Prompt, RiskFlag
-from skillkit.present.request import CHANGE_KINDS
+from skillkit.present.request import CHANGE_KINDS, as_word, has_added
 from skillkit.web.highlight import marked
 from skillkit.web.icons import icon
 from skillkit.web.links import Links
@@ -16,7 +16,6 @@ from skillkit.web.source_view import LINES_BEFORE, diff_block, line_id, part_of,
 __all__ = ["prompt_heading", "prompt_sections"]
 
 RISKS_LISTED = 100
-CHANGES_LISTED = 50
 # By how our own sentences begin: the rest of one may hold a name that a skill chose.
 WALLS = (
     ("It cannot use the network", "network", "closed"),
@@ -61,7 +60,7 @@ def prompt_heading(request: OptionRequest, prompt: Prompt) -> Markup:
 
 def prompt_sections(request: OptionRequest, prompt: Prompt, links: Links) -> Iterator[Markup]:
     yield risks(request, prompt, links)
-    yield changes(prompt)
+    yield changes(request, prompt, links)
     yield given(prompt)
     yield walls(prompt)
     yield from sources(request, prompt, links)
@@ -97,17 +96,18 @@ def place_of(request: OptionRequest, prompt: Prompt, risk: RiskFlag, links: Link
     return ""
 
 
-def changes(prompt: Prompt) -> Markup:
+def changes(request: OptionRequest, prompt: Prompt, links: Links) -> Markup:
     if prompt.changes is None:
         return card("Changed", tag("p", "Never approved before."))
     if not prompt.changes:
         return card("Changed", tag("p", "Nothing since the last approval."))
     kinds = [change.kind for change in prompt.changes]
     counted = ", ".join(f"{kinds.count(kind):,} {kind}" for kind in CHANGE_KINDS if kind in kinds)
-    listed = [change_entry(each, is_open=at == 0) for at, each in enumerate(prompt.changes[:CHANGES_LISTED])]
-    more = len(prompt.changes) - CHANGES_LISTED
-    rest = tag("p", f"{plural(more, 'more file')}.") if more > 0 else None
-    return card("Changed", tag("p", f"{counted} since it was approved."), listed, rest, class_="warn")
+    listed = [change_entry(each, is_open=at == 0 or has_added(each.diff)) for at, each in enumerate(prompt.changes)]
+    every = tag("a", "Show every line", href=links.changes(request.id), class_="button") if prompt.approved else None
+    unseen = f"{plural(prompt.unseen, 'added line')} not shown to the end."
+    more = tag("p", unseen if prompt.unseen else "All added lines are shown.")
+    return card("Changed", tag("p", f"{counted} since it was approved."), more, listed, tag("p", every), class_="warn")
 
 
 def change_entry(change: FileChange, *, is_open: bool) -> Markup:
@@ -121,7 +121,7 @@ def given(prompt: Prompt) -> Markup:
     for number, command in enumerate(prompt.commands, 1):
         if len(prompt.commands) > 1:
             parts.append(tag("h3", f"{number}. ", tag("code", command.script)))
-        words = [tag("li", tag("code", marked(word)) if word else tag("span", "empty")) for word in command.argv]
+        words = [tag("li", tag("code", marked(as_word(word))), None if word else " empty") for word in command.argv]
         parts.append(tag("ol", words, class_="words") if words else tag("p", "No arguments."))
         if command.stdin:
             parts += [tag("p", "Input:", class_="label"), input_block(command.stdin)]

@@ -43,11 +43,12 @@ def require_texts(prompt: Prompt) -> None:
     flags = [text for risk in prompt.risks for text in (risk.kind, risk.message, risk.path)]
     changes = [text for change in prompt.changes or () for text in (change.kind, change.path, change.diff)]
     commands = [text for each in prompt.commands for text in (each.script, *each.argv, each.stdin, each.source)]
-    known = [prompt.skill, prompt.origin, *prompt.reasons, *prompt.walls, prompt.digest]
+    known = [prompt.skill, prompt.origin, *prompt.reasons, *prompt.walls, prompt.digest, prompt.approved]
+    numbers = [*(risk.line for risk in prompt.risks), *(change.unseen for change in prompt.changes or ())]
     if not prompt.commands:
         raise ConfigurationError("A request's prompt names nothing that would run. Ask again with this version.")
     is_text = all(isinstance(text, str) for text in (*flags, *changes, *commands, *known))
-    if not is_text or not all(isinstance(risk.line, int) for risk in prompt.risks):
+    if not is_text or not all(isinstance(number, int) for number in numbers):
         raise ConfigurationError("A request's prompt holds something that is no text. Ask again with this version.")
 
 

@@ -6,11 +6,12 @@ import time
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
+from skillkit.core.decide.changes import whole_changes
 from skillkit.core.decide.requests import PastRequest
 from skillkit.core.questions import Option, OptionRequest
-from skillkit.present.request import scopes_of
+from skillkit.present.request import change_text, scopes_of
 from skillkit.web.closed_view import closed_page
 from skillkit.web.frame import framed, links_of
 from skillkit.web.gate import session_of
@@ -24,7 +25,7 @@ from skillkit.web.served import served
 from skillkit.web.shown import card, facts, moment, value_block, within
 from skillkit.web.source_view import PART_LINES, part_of, source_block
 
-__all__ = ["open_request_page", "request_page", "source_page"]
+__all__ = ["changes_page", "open_request_page", "request_page", "source_page"]
 
 FEW_OPTIONS = 4
 
@@ -110,6 +111,19 @@ def source_page(request: Request) -> Response:
     given = request.query_params.get("start", "1")
     start = int(given) if given.isascii() and given.isdecimal() and len(given) < 10 else 1  # noqa: PLR2004 - digits
     return framed(request, "Source", source_body(found, shown, number, start, links_of(request)), current="/")
+
+
+def changes_page(request: Request) -> Response:
+    """Every line that differs from what was approved, as plain text: it may be long."""
+    world = served(request).world
+    found = world.find(request.path_params["request_id"])
+    if isinstance(found, PastRequest):
+        return closed_page(request, found)
+    shown = shown_request(found) if found is not None else Shown()
+    changes = whole_changes(world.folder, shown.prompt) if shown.prompt is not None else None
+    if changes is None:
+        return refused(request, Refusal.NOT_FOUND)
+    return PlainTextResponse("\n".join(change_text(each) for each in changes) + "\n")
 
 
 def source_body(asked: OptionRequest, shown: Shown, number: int, start: int, links: Links) -> Child:

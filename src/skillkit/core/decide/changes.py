@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillkit.core.decide.line_diff import groups_of
 from skillkit.core.decide.risk.files import head_of, is_binary
 from skillkit.core.decide.risk.findings import shown_path
+from skillkit.core.decide.shortened import BRIEF, WHOLE, Room, shortened
 from skillkit.core.digest import manifest_of
-from skillkit.core.questions import FileChange
+from skillkit.core.questions import FileChange, Prompt
 
-__all__ = ["changes_between"]
+__all__ = ["BRIEF", "WHOLE", "changes_between", "whole_changes"]
 
 TAKES_PART = ("sha256 ", "link ")
-FILES = 200
-FILE_LINES = 400
-FILE_CHARACTERS = 64_000
-ALL_CHARACTERS = 256_000
-LINE_CHARACTERS = 500
+DIGEST = re.compile("[0-9a-f]{64}")
 COMPARED_BYTES = 1_000_000
-# The exact comparison takes a time that grows faster than the product of both; more is shown as one block.
-COMPARED_LINES = 250_000
-CONTEXT = 3
 NO_END = "\\ No newline at end of file"
-
-Opcode = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +32,27 @@ class Side:
     instead: str = ""
 
 
-def changes_between(old: Path, new: Path) -> tuple[FileChange, ...]:
+def changes_between(old: Path, new: Path, room: Room = BRIEF) -> tuple[FileChange, ...]:
     """In the order of paths. What is the same apart from times and modes is no change."""
     before, after = _entries(old), _entries(new)
     differing = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    left = ALL_CHARACTERS
-    changes = []
-    for path in differing[:FILES]:
-        sides = _side(old, path, before.get(path)), _side(new, path, after.get(path))
-        diff = "\n".join(_within(_diff(*sides), min(left, FILE_CHARACTERS)))
-        left -= min(left, len(diff))
-        changes.append(FileChange(_kind(path, before, after), shown_path(path), diff))
-    if len(differing) > FILES:
-        changes.append(_the_rest(differing[FILES:], before, after))
+    shown = differing[: room.files]
+    diffs = [[*_diff(_side(old, path, before.get(path)), _side(new, path, after.get(path)))] for path in shown]
+    changes = [
+        FileChange(_kind(path, before, after), shown_path(path), short.text, short.unseen)
+        for path, short in zip(shown, shortened(diffs, room), strict=True)
+    ]
+    if len(differing) > room.files:
+        changes.append(_the_rest(differing[room.files :], before, after))
     return tuple(changes)
+
+
+def whole_changes(state_dir: Path, prompt: Prompt) -> tuple[FileChange, ...] | None:
+    """All that a prompt is about, from the copies it was made of; None where one of them is gone."""
+    if not (DIGEST.fullmatch(prompt.approved) and DIGEST.fullmatch(prompt.digest)):
+        return None
+    old, new = (state_dir / "snapshots" / name for name in (prompt.approved, prompt.digest))
+    return changes_between(old, new, WHOLE) if old.is_dir() and new.is_dir() else None
 
 
 def _entries(folder: Path) -> dict[str, str]:
@@ -66,7 +67,7 @@ def _kind(path: str, before: dict[str, str], after: dict[str, str]) -> str:
 def _the_rest(paths: Sequence[str], before: dict[str, str], after: dict[str, str]) -> FileChange:
     counts = Counter(_kind(path, before, after) for path in paths)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
-    return FileChange("changed", f"... {len(paths):,} more files", f"... {summary}")
+    return FileChange("more", f"... {len(paths):,} more files", f"... {summary}")
 
 
 def _side(folder: Path, path: str, content: str | None) -> Side | None:
@@ -102,7 +103,7 @@ def _diff(old: Side | None, new: Side | None) -> Iterator[str]:
     old_lines, new_lines = (side.lines if side else () for _, side in sides)
     if old and new and old_lines == new_lines:
         yield "(only the end of its last line differs)"
-    for group in _groups(old_lines, new_lines):
+    for group in groups_of(old_lines, new_lines):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, old_start, old_end, new_start, new_end in group:
@@ -116,40 +117,3 @@ def _diff(old: Side | None, new: Side | None) -> Iterator[str]:
 def _range(start: int, end: int) -> str:
     """Lines count from one; nothing stands after the line before it."""
     return f"{start + (end > start)},{end - start}"
-
-
-def _groups(old: Sequence[str], new: Sequence[str]) -> list[list[Opcode]]:
-    """As `difflib` gives them, but lines that are the same at both ends are not compared again."""
-    from difflib import SequenceMatcher
-
-    most = min(len(old), len(new))
-    start = next((n for n in range(most) if old[n] != new[n]), most)
-    most -= start
-    end = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
-    lead, trail = max(0, start - CONTEXT), max(0, end - CONTEXT)
-    inner_old, inner_new = old[lead : len(old) - trail], new[lead : len(new) - trail]
-    matcher = SequenceMatcher(None, inner_old, inner_new)
-    if len(inner_old) * len(inner_new) > COMPARED_LINES:
-        matcher.opcodes = _one_block(inner_old, inner_new, start - lead, end - trail)  # type: ignore[attr-defined]  # no stub has it
-    groups = matcher.get_grouped_opcodes(CONTEXT)
-    return [[(tag, a + lead, b + lead, c + lead, d + lead) for tag, a, b, c, d in group] for group in groups]
-
-
-def _one_block(old: Sequence[str], new: Sequence[str], head: int, tail: int) -> list[Opcode]:
-    old_end, new_end = len(old) - tail, len(new) - tail
-    middle = ("replace", head, old_end, head, new_end)
-    block = [("equal", 0, head, 0, head), middle, ("equal", old_end, len(old), new_end, len(new))]
-    return [each for each in block if each[1] < each[2] or each[3] < each[4]]
-
-
-def _within(lines: Iterator[str], characters: int) -> Iterator[str]:
-    """As many as fit; the last line says how many do not."""
-    shown = 0
-    for number, line in enumerate(lines):
-        cut = line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}... ({len(line):,} characters)"
-        shown += len(cut) + 1
-        if number == FILE_LINES or shown > characters:
-            more = 1 + sum(1 for _ in lines)
-            yield f"... {more:,} more lines"
-            return
-        yield cut

@@ -14,7 +14,7 @@ from skillkit.core.decide.risk import risk_flags
 from skillkit.core.decide.risk.files import is_binary, opened
 from skillkit.core.decide.risk.findings import shown_path
 from skillkit.core.exceptions import ContentChangedError
-from skillkit.core.questions import Prompt, PromptCommand, RiskFlag
+from skillkit.core.questions import FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.core.runs import Manifest, ScriptCommand
 
 __all__ = ["prompt_for"]
@@ -41,18 +41,21 @@ def prompt_for(
     if commands[0].digest != manifest.digest:
         raise changed(commands[0].skill_name)
     shown = tuple(_shown(command, manifest, source_folder) for command in commands)
+    changes = None if approved_folder is None else changes_between(approved_folder, source_folder)
     return Prompt(
         skill=commands[0].skill_name,
         origin=shown_path(origin),
         reasons=tuple(reasons),
         risks=(
+            *_new_and_not_shown(changes or (), commands[0].skill_name),
             *(flag for command in commands for flag in _not_shown(command, source_folder)),
             *risk_flags(source_folder, manifest, [command.script_name for command in commands]),
         ),
-        changes=None if approved_folder is None else changes_between(approved_folder, source_folder),
+        changes=changes,
         commands=shown,
         walls=tuple(walls),
         digest=manifest.digest,
+        approved=approved_folder.name if approved_folder is not None else "",
     )
 
 
@@ -63,6 +66,14 @@ def _shown(command: ScriptCommand, manifest: Manifest, folder: Path) -> PromptCo
         stdin=stdin_text(command.stdin),
         source=source_text(folder, command.script_name, manifest),
     )
+
+
+def _new_and_not_shown(changes: Sequence[FileChange], skill: str) -> Iterator[RiskFlag]:
+    """What is new is what a person has to judge."""
+    for change in changes:
+        if change.unseen:
+            told = f"{change.unseen:,} added lines are not shown, or not to their end. skillkit trust diff --all "
+            yield RiskFlag("hidden_text", f"{told}{shown_path(skill)} shows them.", change.path, 0)
 
 
 def _not_shown(command: ScriptCommand, folder: Path) -> Iterator[RiskFlag]:

@@ -106,6 +106,7 @@ class McpApprover:
     """The client where it can ask, else whoever shares the world; never a terminal, which the client may own."""
 
     channel = "elicitation"
+    expires_in = LIFETIME_SECONDS
 
     def __init__(self, client: Approver | None, local: Approver) -> None:
         self.client = client
