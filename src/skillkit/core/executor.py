@@ -41,6 +41,7 @@ from skillkit.core.run import (
     Walls,
     WorkFolders,
     able_to_guard,
+    counted_together,
     explanation_of,
     granted_paths,
     is_mounting,
@@ -198,7 +199,8 @@ class Flow:
         try:
             started = self.audit.append("started", start_fields(prepared, answer))
             confined = sandbox.confine(placed.argv, placed.cwd, environment, walls)
-            ended = self.recorded_run(started.seq, placed, confined, cancel, on_output, wakeup_fd)
+            with counted_together(confined, self.policy.limits) as confined:
+                ended = self.recorded_run(started.seq, placed, confined, cancel, on_output, wakeup_fd)
         except BaseException:
             self.work_folders.artifacts(work)
             raise

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 
@@ -17,11 +18,13 @@ from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, descriptor,
 from skillkit.core.run.sandbox.bubblewrap import MOUNTER, BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
 from skillkit.core.run.sandbox.explain import explanation
+from skillkit.core.run.sandbox.group import Groups, this_machines_groups
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
 from skillkit.core.runs import Isolation, ProcessExit
 
 __all__ = [
     "able_to_guard",
+    "counted_together",
     "explanation_of",
     "is_mounting",
     "machine_tiers",
@@ -98,6 +101,24 @@ def machine_tiers() -> tuple[Attempt, ...]:
 def is_mounting(sandbox: Sandbox) -> bool:
     """Whether these walls can show the bytes that were hashed in the skill's own place."""
     return sandbox.tier == "bubblewrap"
+
+
+@cache
+def run_groups() -> Groups:
+    """What counts the processes of a run together, where this machine lets us have it; tried once."""
+    if sys.platform != "linux":
+        return Groups(None)
+    return this_machines_groups(probed, Confined((TRUE,), "/", {"PATH": os.defpath}, (), Isolation()))
+
+
+@contextmanager
+def counted_together(confined: Confined, limits: Limits) -> Iterator[Confined]:
+    """The same command, all of its processes limited as one where that can be; not without walls."""
+    if confined.isolation.tier == "none":
+        yield confined
+        return
+    with run_groups().around(confined, limits) as inside:
+        yield inside
 
 
 @cache
