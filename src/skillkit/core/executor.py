@@ -34,6 +34,7 @@ from skillkit.core.run import (
     Walls,
     WorkFolders,
     able_to_guard,
+    counted_together,
     granted_paths,
     is_mounting,
     named_paths,
@@ -228,6 +229,7 @@ class Flow:
         try:
             started = self.audit.append("started", start_fields(prepared, answer))
             confined = sandbox.confine(placed.argv, placed.cwd, environment, walls)
+            confined = held.enter_context(counted_together(confined, self.policy.limits))
         except BaseException:
             self.guard.end(guarded)
             self.work_folders.tidy(work)

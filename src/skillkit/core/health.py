@@ -13,7 +13,7 @@ from skillkit.core.owned import REMEDY, problem_with, require_own_folder
 from skillkit.core.paths import is_inside
 from skillkit.core.policy import INTERPRETERS
 from skillkit.core.resolve import found_program, search_path
-from skillkit.core.run import Walls, machine_tiers
+from skillkit.core.run import Walls, counted_together, machine_tiers
 from skillkit.core.starting import brief_output
 from skillkit.core.state import StateStore
 
@@ -59,7 +59,8 @@ def tiers() -> list[TierHealth]:
             continue
         is_open = attempt.tier == "job"  # it can limit neither files nor network
         walls = Walls(skill="/skill", snapshot=None, work="/work", interpreter=(), network=is_open, filesystem=is_open)
-        isolation = attempt.sandbox.confine(("/bin/true",), "/", {}, walls).isolation
+        with counted_together(attempt.sandbox.confine(("/bin/true",), "/", {}, walls), walls.limits) as confined:
+            isolation = confined.isolation
         layers = (
             ("files", isolation.files),
             ("network", isolation.network),

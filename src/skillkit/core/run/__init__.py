@@ -10,6 +10,7 @@ from skillkit.core.run.process import ProcessRequest, run_confined, run_process
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
 from skillkit.core.run.walls import (
     able_to_guard,
+    counted_together,
     explanation_of,
     is_mounting,
     machine_tiers,
@@ -31,6 +32,7 @@ __all__ = [
     "Walls",
     "WorkFolders",
     "able_to_guard",
+    "counted_together",
     "explanation_of",
     "granted_paths",
     "is_mounting",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,11 +20,13 @@ from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls, is_own_refu
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import TRUE, Attempt, this_machines
 from skillkit.core.run.sandbox.explain import explanation, never_opened
+from skillkit.core.run.sandbox.group import Groups, this_machines_groups
 from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
 from skillkit.core.runs import Isolation, ProcessExit
 
 __all__ = [
     "able_to_guard",
+    "counted_together",
     "explanation_of",
     "is_mounting",
     "machine_tiers",
@@ -99,6 +103,24 @@ def machine_tiers() -> tuple[Attempt, ...]:
 def is_mounting(sandbox: Sandbox) -> bool:
     """Whether these walls can show the bytes that were hashed in the skill's own place."""
     return sandbox.tier == "bubblewrap"
+
+
+@cache
+def run_groups() -> Groups:
+    """What counts the processes of a run together, where this machine lets us have it; tried once."""
+    if sys.platform != "linux":
+        return Groups(None)
+    return this_machines_groups(probed, Confined((TRUE,), "/", {"PATH": os.defpath}, (), Isolation()))
+
+
+@contextmanager
+def counted_together(confined: Confined, limits: Limits) -> Iterator[Confined]:
+    """The same command, all of its processes limited as one where that can be; not without walls."""
+    if confined.isolation.tier == "none":
+        yield confined
+        return
+    with run_groups().around(confined, limits) as inside:
+        yield inside
 
 
 @cache

@@ -67,11 +67,11 @@ def test_the_whole_command_line() -> None:
             kill="pid namespace",
             status="128+N read as signal N for crashes",
             limits=(
-                "1024 MB data a process",
+                "1024 MB data a process, shared memory not counted",
                 "100 MB a file",
                 "64 processes",
                 "256 open files a process",
-                "64 MB temporary files",
+                "64 MB temporary files, any number of them",
                 "35 s processor time a process",
             ),
         ),

@@ -153,7 +153,7 @@ def test_the_report_names_every_layer_and_what_is_missing() -> None:
         processes="landlock scope",
         kill="subreaper",
         limits=(
-            "data 1024 MB",
+            "data 1024 MB a process, shared memory not counted",
             "file 100 MB",
             "open files 256",
             "cpu 35 s",

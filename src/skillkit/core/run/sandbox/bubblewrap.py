@@ -206,11 +206,11 @@ class BubblewrapSandbox:
             kill="pid namespace",
             status=READ_FROM_CODE,
             limits=(
-                f"{limits.data_megabytes} MB data a process",
+                f"{limits.data_megabytes} MB data a process, shared memory not counted",
                 f"{limits.file_megabytes} MB a file",
                 *processes,
                 f"{limits.open_files} open files a process",
-                f"{limits.temporary_megabytes} MB temporary files",
+                f"{limits.temporary_megabytes} MB temporary files, any number of them",
                 f"{math.ceil(walls.timeout) + SPARE_CPU_SECONDS} s processor time a process",
             ),
             degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded, *walls.notes),

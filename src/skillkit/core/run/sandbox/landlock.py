@@ -174,7 +174,7 @@ class LandlockSandbox:
     def _isolation(self, walls: Walls) -> Isolation:
         limits = walls.limits
         enforced = [
-            f"data {limits.data_megabytes} MB",
+            f"data {limits.data_megabytes} MB a process, shared memory not counted",
             f"file {limits.file_megabytes} MB",
             f"open files {limits.open_files}",
             f"cpu {ceil(walls.timeout) + CPU_GRACE_SECONDS} s",
