@@ -39,6 +39,7 @@ from skillkit.core.run import (
     walls_around,
     writable_roots,
 )
+from skillkit.core.run.own_programs import keep_away_from
 from skillkit.core.runs import (
     PROGRAM_OWNER,
     Decision,
@@ -93,6 +94,7 @@ class Flow:
         Without a skill, the call names a program of the machine.
         """
         command = self.resolved(skill, call)
+        keep_away_from((command.workspace, command.base_directory, *self.policy.writable_paths))
         ruling = decide(command, self.policy)
         covering = self.approving.covering(command) if ruling.is_coverable else None
         if covering is not None:

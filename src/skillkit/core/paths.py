@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import PathSecurityError
 
-__all__ = ["FilePathResolver", "Judged", "is_inside", "judge", "real_path", "violation"]
+__all__ = ["FilePathResolver", "Judged", "is_decided_inside", "is_inside", "judge", "real_path", "violation"]
 
 SECURITY_LOGGER = "skillkit.security"
 
@@ -17,6 +17,16 @@ SECURITY_LOGGER = "skillkit.security"
 def is_inside(path: str, folder: str) -> bool:
     """Both are absolute and normal; the folder itself counts as inside."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def is_decided_inside(folder: str, closed: list[str]) -> bool:
+    """Whether it lies in one of `closed`, or a name on the way does: a link there leads where its writer likes."""
+    place, *steps = Path(folder).parts
+    for step in steps:
+        if step != os.pardir and any(is_inside(place, each) for each in closed):
+            return True
+        place = real_path(os.path.join(place, step))
+    return any(is_inside(place, each) for each in closed)
 
 
 def real_path(path: str | Path) -> str:

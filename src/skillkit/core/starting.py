@@ -18,6 +18,7 @@ from skillkit.core.exceptions import (
     ScriptPermissionError,
 )
 from skillkit.core.run import Confined, ProcessRequest, SetAside, require_walls, run_confined, run_process
+from skillkit.core.run.own_programs import own_environment
 from skillkit.core.runs import Isolation, Manifest, ProcessExit, ScriptCommand, ScriptExecutionResult
 
 __all__ = [
@@ -192,7 +193,7 @@ def brief_output(argv: Sequence[str], path: str) -> str:
 
     A shim looks for programs itself, so it gets the PATH without the folders of skill and workspace.
     """
-    environment = {**os.environ, "PATH": path}
+    environment = {**own_environment(), "PATH": path}
     command = ProcessRequest(tuple(argv), "/", environment, b"", SHIM_TIMEOUT_SECONDS, 100_000)
     try:
         ended = run_process(command)
