@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.run.apart import own_program
+from skillkit.core.run.own_programs import own_program
 from skillkit.web import require_web
 from skillkit.web.desktop import LAUNCHERS, has_desktop
 from skillkit.web.presence import running_page

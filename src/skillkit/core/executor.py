@@ -43,6 +43,7 @@ from skillkit.core.run import (
     walls_around,
     writable_roots,
 )
+from skillkit.core.run.own_programs import keep_away_from
 from skillkit.core.runs import (
     PROGRAM_OWNER,
     Decision,
@@ -57,7 +58,7 @@ from skillkit.core.starting import (
     apart_from_others,
     brief_output,
     moved_to,
-    own_environment,
+    run_environment,
     source_of,
     started_and_run,
     unchanged_manifest,
@@ -102,6 +103,7 @@ class Flow:
         Without a skill, the call names a program of the machine.
         """
         command = self.resolved(skill, call)
+        keep_away_from((command.workspace, command.base_directory, *self.policy.writable_paths))
         ruling = decide(command, self.policy)
         if ruling.decision is not Decision.ASK:
             return PreparedRun(command, ruling.decision, ruling.reasons, error=ruling.error)
@@ -225,7 +227,7 @@ class Flow:
             self.guard.end(guarded)
             self.record_refusal(error, prepared, answer)
         placed = moved_to(command, Path(walls.apart)) if walls.apart else command
-        environment = own_environment(placed, work, has_walls=sandbox.tier != "none")
+        environment = run_environment(placed, work, has_walls=sandbox.tier != "none")
         try:
             started = self.audit.append("started", start_fields(prepared, answer))
             confined = sandbox.confine(placed.argv, placed.cwd, environment, walls)

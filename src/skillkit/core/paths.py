@@ -13,6 +13,7 @@ __all__ = [
     "PATH_LIMIT",
     "FilePathResolver",
     "Judged",
+    "is_decided_inside",
     "is_inside",
     "is_sayable",
     "judge",
@@ -30,6 +31,16 @@ LOGGED_CHARACTERS = 256
 def is_inside(path: str, folder: str) -> bool:
     """Both are absolute and normal; the folder itself counts as inside."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def is_decided_inside(folder: str, closed: list[str]) -> bool:
+    """Whether it lies in one of `closed`, or a name on the way does: a link there leads where its writer likes."""
+    place, *steps = Path(folder).parts
+    for step in steps:
+        if step != os.pardir and any(is_inside(place, each) for each in closed):
+            return True
+        place = real_path(os.path.join(place, step))
+    return any(is_inside(place, each) for each in closed)
 
 
 def real_path(path: str | os.PathLike[str]) -> str:

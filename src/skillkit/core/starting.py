@@ -26,6 +26,7 @@ from skillkit.core.run import (
     run_confined,
     run_process,
 )
+from skillkit.core.run.own_programs import own_environment
 from skillkit.core.runs import Isolation, Manifest, ProcessExit, ScriptCommand, ScriptExecutionResult
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
     "brief_output",
     "isolation_of",
     "moved_to",
-    "own_environment",
+    "run_environment",
     "source_of",
     "started_and_run",
     "unchanged_manifest",
@@ -209,7 +210,7 @@ def apart_from_others(command: ScriptCommand) -> Path | None:
     return Path("/skill", command.base_directory.name) if is_searching_upwards(command) else None
 
 
-def own_environment(command: ScriptCommand, work: Path, *, has_walls: bool) -> dict[str, str]:
+def run_environment(command: ScriptCommand, work: Path, *, has_walls: bool) -> dict[str, str]:
     """Its environment, the work folder, and inside walls for Ruby the one list of gems that is the skill's own."""
     environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
     if has_walls and command.interpreter == "ruby" and not command.is_program:
@@ -224,7 +225,7 @@ def brief_output(argv: Sequence[str], path: str) -> str:
 
     A shim looks for programs itself, so it gets the PATH without the folders of skill and workspace.
     """
-    environment = {**os.environ, "PATH": path}
+    environment = {**own_environment(), "PATH": path}
     command = ProcessRequest(tuple(argv), "/", environment, b"", SHIM_TIMEOUT_SECONDS, 100_000)
     try:
         ended = run_process(command)

@@ -12,7 +12,8 @@ from typing import Self
 from skillkit.core.decide.requests import World
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.run import ProcessRequest, run_process
-from skillkit.core.run.apart import own_program, start_apart
+from skillkit.core.run.apart import start_apart
+from skillkit.core.run.own_programs import own_environment, own_program
 
 __all__ = ["Herald", "has_desktop", "notify", "open_browser"]
 
@@ -65,7 +66,7 @@ def _notified(program: str, link: Callable[[], str]) -> None:
 def _ended(argv: tuple[str, ...]) -> str | None:
     """What it printed, None when it failed."""
     try:
-        ended = run_process(ProcessRequest(argv, "/", os.environ, b"", SHOWN_SECONDS, 1000))
+        ended = run_process(ProcessRequest(argv, "/", own_environment(), b"", SHOWN_SECONDS, 1000))
     except OSError:
         return None
     if ended.status and not ended.timed_out:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from importlib.util import find_spec
 
 from skillkit.core.run import ProcessRequest, run_process
-from skillkit.core.run.apart import own_program
+from skillkit.core.run.own_programs import own_environment, own_program
 from skillkit.web.desktop import has_desktop, open_browser
 
 __all__ = ["show_window"]
@@ -65,7 +64,10 @@ def _shown_as_app(link: str) -> bool:
         return False
     with tempfile.TemporaryDirectory(prefix="skillkit-window-", ignore_cleanup_errors=True) as profile:
         argv = (program, f"--app={link}", f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}", *QUIET)
-        environment = {**os.environ, "TMPDIR": profile}  # where it puts a socket that it forgets when it is killed
+        environment = {
+            **own_environment(),
+            "TMPDIR": profile,
+        }  # where it puts a socket that it forgets when it is killed
         request = ProcessRequest(argv, "/", environment, b"", LONGEST_SECONDS, KEPT_OUTPUT)
         try:
             ended = run_process(request)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit._version import __version__
-from skillkit.core.paths import is_inside, real_path
+from skillkit.core.paths import is_decided_inside
 from skillkit.core.policy import ScriptPolicy
 
 __all__ = ["is_never_passed", "script_environment", "search_path"]
@@ -132,13 +132,3 @@ def outside_folders(path: str, base_directory: Path, workspace: Path | None) -> 
     closed = [os.path.realpath(folder) for folder in (base_directory, workspace) if folder is not None]
     folders = filter(os.path.isabs, path.split(os.pathsep))
     return os.pathsep.join(folder for folder in folders if not is_decided_inside(folder, closed))
-
-
-def is_decided_inside(folder: str, closed: list[str]) -> bool:
-    """Whether it lies in one of `closed`, or a name on the way does: a link there leads where its writer likes."""
-    place, *steps = Path(folder).parts
-    for step in steps:
-        if step != os.pardir and any(is_inside(place, each) for each in closed):
-            return True
-        place = real_path(os.path.join(place, step))
-    return any(is_inside(place, each) for each in closed)

@@ -18,6 +18,7 @@ from skillkit.core.policy import Limits
 from skillkit.core.run import portable
 from skillkit.core.run.capture import READ_SIZE, Capture
 from skillkit.core.run.kernel import UNKNOWN_STATUS, is_over, pidfds_work, taken_status
+from skillkit.core.run.orphans import new_marker, start_keeper
 from skillkit.core.run.pipes import Descriptors, Feed
 from skillkit.core.run.spawn import DEVNULL, FIRST_FREE_FD, PIPE, Start, opened, spawned
 from skillkit.core.run.survivors import (
@@ -167,6 +168,8 @@ def run_confined(
     on_stop: OnStop | None = None,
 ) -> ProcessExit:
     """As `run_process`, for a command that its walls have put together."""
+    if confined.isolation.tier == "none":  # walls end with us; without any, a keeper sees to it
+        start_keeper()
     request = ProcessRequest(
         confined.argv,
         confined.cwd,
@@ -229,7 +232,7 @@ class _Run:
         liveness, liveness_end = held.pipe()
         stdin, self._feed_fd = held.pipe() if request.stdin else (DEVNULL, -1)
         memories = [held.memory(content, least=FIRST_FREE_FD) for content in request.contents]
-        marker = os.urandom(16).hex()
+        marker = new_marker()
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
         start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, memories)
@@ -370,7 +373,7 @@ def _run_portably(
         return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
     started = time.monotonic()
     streams = (PIPE if request.stdin else DEVNULL, PIPE, PIPE)
-    environment = _marked(request, os.urandom(16).hex())
+    environment = _marked(request, new_marker())
     with portable.job_for(request.job_limits) as job, Descriptors() as held:
         memories = [held.memory(content, least=FIRST_FREE_FD) for content in request.contents]
         popen = opened(request.argv, request.cwd, environment, streams, memories)

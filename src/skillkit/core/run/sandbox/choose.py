@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.run.own_programs import own_path
 from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
 
 __all__ = ["Attempt", "Choice", "this_machines", "trusted_program"]
@@ -103,7 +104,7 @@ def _refuse_transient(tier: str, status: int, stderr: str) -> None:
 
 def trusted_program(name: str, path: str | None = None) -> str | None:
     """`name` in a folder that only root can change; never in the current folder or one that a skill could write."""
-    entries = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
+    entries = (own_path() if path is None else path).split(os.pathsep)
     for folder in (*TRUSTED_FOLDERS, *(each for each in entries if os.path.isabs(each) and _is_roots(each))):
         candidate = os.path.join(folder, name)
         if os.access(candidate, os.X_OK) and os.path.isfile(candidate) and _is_roots(os.path.realpath(candidate)):

@@ -1,0 +1,107 @@
+"""The person's PATH and environment -> the programs skillkit starts for itself, none that a script can have written.
+
+What is started here runs outside all walls, with a link that logs in or with the user's rights: a browser, a
+notification, a version manager. An activated environment puts a folder of the project first on PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from skillkit.core.guarded_names import ENVIRONMENT_MARK
+from skillkit.core.paths import is_decided_inside, is_inside, real_path
+
+__all__ = ["keep_away_from", "own_environment", "own_path", "own_program"]
+
+# What tells a folder that somebody works in; programs of the machine lie in none.
+PROJECT_MARKS = (ENVIRONMENT_MARK, ".git", ".hg", ".jj", "pyproject.toml", "package.json", "skillkit.toml")
+ALWAYS_PASSED = frozenset(("HOME", "PATH", "USER", "LOGNAME"))
+
+_written: set[str] = set()
+
+
+def keep_away_from(folders: Iterable[str | os.PathLike[str] | None]) -> None:
+    """From now on no program of this process comes from these: its scripts may write there."""
+    _written.update(os.fspath(folder) for folder in folders if folder is not None)
+
+
+def own_program(*names: str) -> str:
+    """The first of these on PATH that no script can have written; "" for none."""
+    folders, closed = own_path().split(os.pathsep), _closed()
+    found = (shutil.which(name, path=folder) for name in names for folder in folders)
+    return next((program for program in found if program and not _is_written(program, closed)), "")
+
+
+def own_path() -> str:
+    """The folders of PATH that are named from the root and lie in no project."""
+    closed = _closed()
+    entries = (entry for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))
+    return os.pathsep.join(entry for entry in entries if not _is_written(entry, closed))
+
+
+def own_environment() -> dict[str, str]:
+    """The caller's, without what would make a program run or read something that a script may have written.
+
+    `BROWSER`, `LD_PRELOAD`, `PYTHONPATH` and many others name such places; so all that do are left out.
+    """
+    closed = _closed()
+    own = {name: value for name, value in os.environ.items() if name in ALWAYS_PASSED or not _names_any(value, closed)}
+    return {**own, "PATH": own_path()}
+
+
+def _closed() -> list[str]:
+    """As real paths: where scripts may write, and where the person works now."""
+    return [*map(real_path, _written), *map(real_path, _here())]
+
+
+def _here() -> list[str]:
+    """Not the home folder, nor one around it: there the person does everything."""
+    try:
+        folders = (os.getcwd(), os.environ.get("VIRTUAL_ENV", ""))
+    except OSError:  # it was deleted
+        return []
+    return [folder for folder in folders if folder and not is_inside(_home(), real_path(folder))]
+
+
+def _home() -> str:
+    return real_path(os.path.expanduser("~"))
+
+
+def _is_written(path: str, closed: list[str]) -> bool:
+    """Whether a script may have made it what it is: by its place, by a link on the way, by the project around it."""
+    if is_decided_inside(path, closed):
+        return True
+    real = real_path(path)
+    return not _is_the_systems(real) and (_is_open_to_all(real) or _is_in_a_project(real) or _is_in_a_project(path))
+
+
+def _is_the_systems(real: str) -> bool:
+    """Only root can change it, and we are somebody else."""
+    return hasattr(os, "geteuid") and os.geteuid() != 0 and _status(real).st_uid == 0 and not _is_open_to_all(real)
+
+
+def _is_open_to_all(real: str) -> bool:
+    return os.name == "posix" and bool(_status(real).st_mode & stat.S_IWOTH)
+
+
+def _is_in_a_project(path: str) -> bool:
+    home = _home()
+    above = [str(folder) for folder in (Path(path), *Path(path).parents) if not is_inside(home, str(folder))]
+    return any(os.path.lexists(os.path.join(folder, mark)) for folder in above for mark in PROJECT_MARKS)
+
+
+def _names_any(value: str, closed: list[str]) -> bool:
+    """Whether a value, or a part of it as in lists of paths and in commands, is a place that a script may write."""
+    words = [word for part in value.split(os.pathsep) for word in (part, *part.split(), *part.split("="))]
+    return any(os.path.isabs(word) and "\0" not in word and is_decided_inside(word, closed) for word in set(words))
+
+
+def _status(real: str) -> os.stat_result:
+    try:
+        return os.stat(real)
+    except OSError:
+        return os.stat_result((stat.S_IWOTH, *(0,) * 9))  # what cannot be looked at is nobody's own
