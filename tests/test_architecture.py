@@ -94,6 +94,7 @@ MAY_WRITE_BY_NAME = {
     "core/run/guard/aside.py": "the state folder",
     "core/run/guard/journal.py": "the state folder",
     "core/run/sandbox/choose.py": "a new temporary folder",
+    "core/run/sandbox/group.py": "the kernel's control groups",
     "core/run/sandbox/keeper.py": "devices and /proc",
     "core/run/sandbox/layers.py": "the work folder, before the script starts",
     "core/run/walls.py": "a new temporary folder",

@@ -58,8 +58,8 @@ class OptionRequest:
     options: tuple[Option, ...]
     context: Mapping[str, Any] = field(default_factory=dict, hash=False)
     session_id: str | None = None
-    created_at: float = 0.0
-    expires_at: float = 0.0
+    created_at: float = dataclasses.field(default=0.0, compare=False)
+    expires_at: float = dataclasses.field(default=0.0, compare=False)
 
     def asked(self, now: float, seconds: float = ANSWER_SECONDS) -> OptionRequest:
         """The same, asked at this moment and open for so long."""

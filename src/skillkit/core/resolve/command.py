@@ -66,8 +66,7 @@ def resolve_command(
     state_folder: Path | None = None,
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
-    require_sayable(skill=skill.name, version=skill.metadata.version, skill_folder=skill.base_directory)
-    require_sayable(workspace=call.workspace)
+    require_sayable_names(skill, call)
     base = resolved(skill.base_directory)
     named = workspace_of(call, state_folder)
     workspace = None if named is None else named.path
@@ -107,6 +106,11 @@ def resolve_command(
         call_id=call.call_id,
         from_instructions=call.from_instructions,
     )
+
+
+def require_sayable_names(skill: Skill, call: CallArguments) -> None:
+    require_sayable(skill=skill.name, version=skill.metadata.version, skill_folder=skill.base_directory)
+    require_sayable(workspace=call.workspace)
 
 
 def workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:
