@@ -26,11 +26,7 @@ def real_path(path: str | Path) -> str:
     except (AttributeError, OSError, ValueError):  # another system; not there; no path
         return os.path.realpath(path)
     try:
-        real = os.readlink(f"/proc/self/fd/{descriptor}")
-        # The kernel marks what was deleted meanwhile, and calls what has no path by other names.
-        return real if real.startswith("/") and not real.endswith(" (deleted)") else os.path.realpath(path)
-    except OSError:
-        return os.path.realpath(path)
+        return _path_of(descriptor) or os.path.realpath(path)
     finally:
         os.close(descriptor)
 
@@ -51,14 +47,21 @@ def judge(path: str | Path) -> Judged | None:
         return None
     try:
         seen = os.fstat(descriptor)
-        try:
-            real = os.readlink(f"/proc/self/fd/{descriptor}")
-        except OSError:  # another system
-            real = os.path.realpath(path)
+        real = _path_of(descriptor) or os.path.realpath(path)
+    except OSError:  # it comes and goes at this very moment
+        return None
     finally:
         os.close(descriptor)
-    is_named = real.startswith(os.sep) and not real.endswith(" (deleted)")
-    return Judged(real if is_named else os.path.realpath(path), seen.st_dev, seen.st_ino)
+    return Judged(real, seen.st_dev, seen.st_ino)
+
+
+def _path_of(descriptor: int) -> str:
+    """As the kernel tells it; empty on another system, and for what was deleted meanwhile or never had a path."""
+    try:
+        real = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return ""
+    return real if real.startswith(os.sep) and not real.endswith(" (deleted)") else ""
 
 
 class FilePathResolver:
