@@ -55,11 +55,7 @@ def real_path(path: str | os.PathLike[str]) -> str:
     except (AttributeError, OSError, ValueError):  # another system; not there; no path
         return os.path.realpath(path)
     try:
-        real = os.readlink(f"/proc/self/fd/{descriptor}")
-        # The kernel marks what was deleted meanwhile, and calls what has no path by other names.
-        return real if real.startswith("/") and not real.endswith(" (deleted)") else os.path.realpath(path)
-    except OSError:
-        return os.path.realpath(path)
+        return _path_of(descriptor) or os.path.realpath(path)
     finally:
         os.close(descriptor)
 
@@ -89,6 +85,8 @@ def judge(path: str | Path) -> Judged | None:
         return None
     try:
         return judge_opened(descriptor, path)
+    except OSError:  # it comes and goes at this very moment
+        return None
     finally:
         os.close(descriptor)
 
@@ -100,12 +98,16 @@ def open_place(path: str | Path) -> int:
 
 def judge_opened(descriptor: int, path: str | Path) -> Judged:
     seen = os.fstat(descriptor)
+    return Judged(_path_of(descriptor) or os.path.realpath(path), seen.st_dev, seen.st_ino)
+
+
+def _path_of(descriptor: int) -> str:
+    """As the kernel tells it; empty on another system, and for what was deleted meanwhile or never had a path."""
     try:
         real = os.readlink(f"/proc/self/fd/{descriptor}")
-    except OSError:  # another system
-        real = os.path.realpath(path)
-    is_named = real.startswith(os.sep) and not real.endswith(" (deleted)")
-    return Judged(real if is_named else os.path.realpath(path), seen.st_dev, seen.st_ino)
+    except OSError:
+        return ""
+    return real if real.startswith(os.sep) and not real.endswith(" (deleted)") else ""
 
 
 class FilePathResolver:
