@@ -57,7 +57,11 @@ def check_command(
     """
     with manager_for(chosen, session_id=session_id()) as manager:
         prepared = manager.prepare_skill_script(
-            skill_name, script_name, parsed_input(given), argv=argv, workspace=current_workspace()
+            skill_name,
+            script_name,
+            parsed_input(given, chosen.get("state_dir")),
+            argv=argv,
+            workspace=current_workspace(),
         )
         structure = check_structure(prepared, manager.flow.reach((prepared.command,)))
     if as_json:

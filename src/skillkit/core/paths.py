@@ -9,7 +9,16 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import PathSecurityError
 
-__all__ = ["FilePathResolver", "Judged", "is_decided_inside", "is_inside", "judge", "real_path", "violation"]
+__all__ = [
+    "FilePathResolver",
+    "Judged",
+    "is_decided_inside",
+    "is_inside",
+    "judge",
+    "opened_path",
+    "real_path",
+    "violation",
+]
 
 SECURITY_LOGGER = "skillkit.security"
 
@@ -61,14 +70,19 @@ def judge(path: str | Path) -> Judged | None:
         return None
     try:
         seen = os.fstat(descriptor)
-        try:
-            real = os.readlink(f"/proc/self/fd/{descriptor}")
-        except OSError:  # another system
-            real = os.path.realpath(path)
+        return Judged(opened_path(descriptor, path), seen.st_dev, seen.st_ino)
     finally:
         os.close(descriptor)
+
+
+def opened_path(descriptor: int, path: str | Path) -> str:
+    """The real path of what was opened as `path`."""
+    try:
+        real = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:  # another system
+        return os.path.realpath(path)
     is_named = real.startswith(os.sep) and not real.endswith(" (deleted)")
-    return Judged(real if is_named else os.path.realpath(path), seen.st_dev, seen.st_ino)
+    return real if is_named else os.path.realpath(path)
 
 
 class FilePathResolver:
