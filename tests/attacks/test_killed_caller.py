@@ -66,10 +66,6 @@ def killed(process: subprocess.Popen[str], folder: Path) -> None:
     process.wait()
 
 
-def sleepers(mark: str) -> list[int]:
-    return [pid for pid in anybody_runs(mark) if b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
 def test_control_a_script_outlives_a_plain_caller(tmp_path: Path, mark: str) -> None:
     with caller(tmp_path, mark, SCRIPT, code=PLAIN) as process:
         killed(process, tmp_path)
@@ -80,8 +76,8 @@ def test_control_a_script_outlives_a_plain_caller(tmp_path: Path, mark: str) -> 
 def test_a_script_without_walls_ends_with_its_caller(tmp_path: Path, mark: str, way: str) -> None:
     with caller(tmp_path, mark, way) as process:
         killed(process, tmp_path)
-        assert wait_for(lambda: not sleepers(mark), 20)
-        assert len(anybody_runs(mark)) == (way != "alone"), "a fork of the caller is no part of the run"
+        # A fork of the caller is no part of the run, and lives on.
+        assert wait_for(lambda: len(anybody_runs(mark)) == (way != "alone"), 20)
 
 
 def test_a_program_that_ends_leaves_no_keeper_and_has_no_child_of_ours(tmp_path: Path, mark: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -193,6 +194,27 @@ def test_json_says_in_one_word_how_it_ended(skills: Path, words: tuple[str, ...]
     ended = run(skills, *words, "--json", start_new_session=True)
     structure = json.loads(ended.stdout)
     assert (structure["status"], structure["exit_code"], ended.returncode) == (status, code, code)
+
+
+def test_a_pipe_of_the_shell_is_read(skills: Path) -> None:
+    words = shlex.join(words_for(skills, "demo", "echo", "--input"))
+    command = f"{words.replace('--input', '--input @<(echo 5)')}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "5\n"), ended.stderr
+
+
+def test_a_link_to_a_key_of_yours_is_not_given_to_a_script(skills: Path, tmp_path: Path, private_home: Path) -> None:
+    (private_home / ".aws").mkdir()
+    (private_home / ".aws" / "token.json").write_text('{"key": "secret"}')
+    (tmp_path / "own.json").write_text('{"key": "mine"}')
+    for name, target in (("planted.json", private_home / ".aws/token.json"), ("linked.json", tmp_path / "own.json")):
+        (tmp_path / name).symlink_to(target)
+    refused = run(skills, "demo", "echo", "--input", f"@{tmp_path}/planted.json")
+    assert "which no script is given" in refused.stderr
+    assert "secret" not in refused.stdout + refused.stderr
+    given = [run(skills, "demo", "echo", "--input", f"@{tmp_path}/linked.json").stdout]
+    given += [run(skills, "demo", "echo", "--input", f"@{private_home}/.aws/token.json").stdout]
+    assert ["mine" in given[0], "secret" in given[1]] == [True, True], "what a person names is what they mean"
 
 
 def test_what_the_script_left_is_kept_where_asked(skills: Path, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def check_command(
         prepared = manager.prepare_skill_script(
             skill_name,
             script_name,
-            parsed_input(given),
+            parsed_input(given, chosen.get("state_dir")),
             argv=argv,
             workspace=current_workspace(chosen.get("state_dir")),
         )

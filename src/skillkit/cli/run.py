@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Iterator
@@ -27,8 +29,10 @@ from skillkit.cli.options import (
     roots_options,
 )
 from skillkit.cli.output import script_output
+from skillkit.core.closed_places import closed_places
 from skillkit.core.config import current_folder
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
+from skillkit.core.paths import opened_path
 from skillkit.core.policy import require_timeout
 from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
 from skillkit.core.runs import ScriptExecutionResult
@@ -100,7 +104,7 @@ def run_command(
             result = manager.execute_skill_script(
                 skill_name,
                 script_name,
-                parsed_input(given),
+                parsed_input(given, chosen.get("state_dir")),
                 timeout,
                 argv=argv,
                 workspace=current_workspace(chosen.get("state_dir")),
@@ -117,7 +121,7 @@ def run_command(
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
 
 
-def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value
+def parsed_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN401 - any JSON value
     """Text, a file, or our own stdin; None leaves the script's stdin empty."""
     if given is None:
         return None
@@ -126,7 +130,7 @@ def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value
         if given == "-":
             text = sys.stdin.read()
         elif given.startswith("@"):
-            text = Path(given[1:]).read_text(encoding="utf-8")
+            text = file_text(Path(given[1:]), state_dir)
         return json.loads(text)
     except OSError as error:
         raise ArgumentSerializationError(
@@ -134,6 +138,18 @@ def parsed_input(given: str | None) -> Any:  # noqa: ANN401 - any JSON value
         ) from error
     except (ValueError, RecursionError) as error:
         raise ArgumentSerializationError(f"--input is no JSON: {error}. Quote it for your shell.") from error
+
+
+def file_text(path: Path, state_dir: Path | None) -> str:
+    """No script is given a key of yours that a link stands for: another script may have put the link there."""
+    with path.open(encoding="utf-8") as file:
+        is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # a shell's `<(...)` is a link to a pipe
+        real = opened_path(file.fileno(), path) if is_plain else os.path.abspath(path)
+        if real != os.path.abspath(path) and closed_places(state_folder(state_dir)).hold(real):
+            raise ArgumentSerializationError(
+                f"--input: {path} is a link to {real}, which no script is given. Name the file itself if you mean it."
+            )
+        return file.read()
 
 
 def current_workspace(state_dir: Path | None) -> Workspace | None:

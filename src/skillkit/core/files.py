@@ -50,18 +50,19 @@ class Folder:
 
         But for those that only the system's owner can make, as `/tmp` on some machines.
         """
-        names = _names_in(os.path.abspath(path))
+        absolute = os.path.abspath(path)
+        top, names = os.path.splitdrive(absolute)[0] + os.sep, _names_in(absolute)
         for _ in range(LINKS):
-            reached = cls._reached(names, make=make)
+            reached = cls._reached(top, names, make=make)
             if not isinstance(reached, list):
                 return reached
             names = reached
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
 
     @classmethod
-    def _reached(cls, names: list[str], *, make: bool) -> Self | list[str]:
+    def _reached(cls, top: str, names: list[str], *, make: bool) -> Self | list[str]:
         """The folder, or the names by which a link of the system's says it is reached."""
-        folder = cls.of(_top())
+        folder = cls.of(top)
         for place, name in enumerate(names, 1):
             with folder:
                 try:
@@ -267,10 +268,6 @@ def _copy_range(source: int, target: int, start: int, end: int) -> int:
         while rest:
             rest = rest[os.write(target, rest) :]
     return end - start - left
-
-
-def _top() -> str:
-    return os.path.abspath(os.sep)
 
 
 def _names_in(absolute: str) -> list[str]:

@@ -19,6 +19,7 @@ __all__ = [
     "judge",
     "judge_opened",
     "open_place",
+    "opened_path",
     "real_path",
     "violation",
 ]
@@ -98,16 +99,18 @@ def open_place(path: str | Path) -> int:
 
 def judge_opened(descriptor: int, path: str | Path) -> Judged:
     seen = os.fstat(descriptor)
-    return Judged(_path_of(descriptor) or os.path.realpath(path), seen.st_dev, seen.st_ino)
+    return Judged(opened_path(descriptor, path), seen.st_dev, seen.st_ino)
 
 
-def _path_of(descriptor: int) -> str:
-    """As the kernel tells it; empty on another system, and for what was deleted meanwhile or never had a path."""
+def opened_path(descriptor: int, path: str | Path) -> str:
+    """The real path of what was opened as `path`."""
     try:
         real = os.readlink(f"/proc/self/fd/{descriptor}")
-    except OSError:
-        return ""
-    return real if real.startswith(os.sep) and not real.endswith(" (deleted)") else ""
+    except OSError:  # another system
+        return os.path.realpath(path)
+    # The kernel marks what was deleted meanwhile, and calls what has no path by other names.
+    is_named = real.startswith(os.sep) and not real.endswith(" (deleted)")
+    return real if is_named else os.path.realpath(path)
 
 
 class FilePathResolver:
