@@ -225,9 +225,8 @@ class Flow:
         finally:
             moved = self.guard.end(guarded)
         isolation = isolation_of(confined.isolation, ended, source=source_of(prepared.command, command, snapshot))
-        artifacts = self.work_folders.artifacts(work)
         explain = explanation_of(walls, isolation, self.state_dir)
-        result = with_word_of(moved, outcome(command, ended, isolation, artifacts, explain))
+        result = with_word_of(moved, outcome(command, ended, isolation, self.work_folders.artifacts(work), explain))
         self.record_end(command, started.seq, ended, result, moved)
         return result
 
