@@ -206,11 +206,11 @@ def test_where_no_terminal_can_be_asked_it_waits_for_an_answer_from_elsewhere(
         here.begin(*RUN, "--wait", "--", "--all")
         assert wait_for(world.pending, 60)
         (request,) = world.pending()
-        shown = said(folder, "show", request.id[:8])
+        shown = said(folder, "show", request.id[:12])
         for words in ("May this script run?", "echo ran", "--all", "Walls", "yes_in_session"):
             assert words in shown
         assert "v shows all" not in shown
-        said(folder, "answer", request.id[:8], option)
+        said(folder, "answer", request.id, option)
         ended = here.end()
     assert (ended.code, ended.stdout) == (code, "" if code else "ran --all\n")
     assert f"skillkit approvals show {request.id[:12]}" in ended.stderr

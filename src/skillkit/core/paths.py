@@ -56,7 +56,7 @@ def real_path(path: str | os.PathLike[str]) -> str:
     except (AttributeError, OSError, ValueError):  # another system; not there; no path
         return os.path.realpath(path)
     try:
-        return _path_of(descriptor) or os.path.realpath(path)
+        return opened_path(descriptor, path)
     finally:
         os.close(descriptor)
 
