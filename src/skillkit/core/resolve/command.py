@@ -61,8 +61,7 @@ def resolve_command(
     state_folder: Path | None = None,
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
-    require_sayable(skill=skill.name, version=skill.metadata.version, skill_folder=skill.base_directory)
-    require_sayable(workspace=call.workspace)
+    require_names(skill, call.workspace)
     base = resolved(skill.base_directory)
     workspace = None if call.workspace is None else Path(real_path(call.workspace))
     manifest = manifest_at(str(base))
@@ -99,6 +98,11 @@ def resolve_command(
         call_id=call.call_id,
         from_instructions=call.from_instructions,
     )
+
+
+def require_names(skill: Skill, workspace: Path | None) -> None:
+    version = skill.metadata.version
+    require_sayable(skill=skill.name, version=version, skill_folder=skill.base_directory, workspace=workspace)
 
 
 class Given(NamedTuple):
