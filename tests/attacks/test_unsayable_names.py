@@ -11,12 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
 from running import made_manager, records_of
+from skill_folders import skill_folder
 
 from skillkit import GUARDED, TRUSTED, ConfigurationError, ScriptExecutor, SkillKitError, SkillManager
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline import InlineProcessor
 from skillkit.integrations.langchain import create_langchain_tools
+from skillkit.integrations.mcp.stdio import mended
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="names are bytes on POSIX")
 
@@ -158,3 +164,54 @@ def test_the_command_line_refuses_on_record_what_is_no_utf_8(
     ended = subprocess.run(command, env=environment, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     assert (ended.returncode, b"Traceback" in ended.stderr) == (127, False), ended.stderr
     assert [record.kind for record in records_of(tmp_path)] == ["refused"]
+
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+
+
+def test_a_client_that_sends_half_a_character_gets_its_answer_on_record(tmp_path: Path) -> None:
+    """Over stdio, as the bytes come; the control is that the protocol's own reader takes no such message."""
+    skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "echo ran\n"})
+    calls = [
+        {
+            "jsonrpc": "2.0",
+            "id": number,
+            "method": "tools/call",
+            "params": {"name": "skills_run_script", "arguments": {"skill_name": "demo", "script": name}},
+        }
+        for number, name in enumerate(HALVES, start=1)
+    ]
+    with pytest.raises(ValidationError, match="Invalid JSON"):
+        jsonrpc_message_adapter.validate_json(json.dumps(calls[0]))
+    command = [sys.executable, "-m", "skillkit", "mcp", "--skills", str(tmp_path / "skills")]
+    environment = {**os.environ, "SKILLKIT_STATE_DIR": str(tmp_path / "state")}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in (HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *calls):
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+        server.stdin.flush()
+        answered = [json.loads(server.stdout.readline())["id"] for _ in range(len(calls) + 1)]
+        server.stdin.close()
+    assert sorted(answered) == list(range(len(calls) + 1))
+    assert [record.kind for record in records_of(tmp_path)] == ["refused"] * len(calls)
+
+
+@given(st.recursive(st.text(st.sampled_from('a\\"u\ud800\udfff\U0001f600d8'), max_size=8), st.lists))
+def test_what_is_no_half_character_comes_through_unchanged(value: object) -> None:
+    written = json.dumps(value)
+    mended_value = json.loads(mended(written))
+    json.dumps(mended_value, ensure_ascii=False).encode("utf-8")
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        assert mended_value != value
+    else:
+        assert mended(written) == written

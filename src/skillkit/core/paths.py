@@ -102,7 +102,7 @@ def judge_opened(descriptor: int, path: str | Path) -> Judged:
     return Judged(opened_path(descriptor, path), seen.st_dev, seen.st_ino)
 
 
-def opened_path(descriptor: int, path: str | Path) -> str:
+def opened_path(descriptor: int, path: str | os.PathLike[str]) -> str:
     """The real path of what was opened as `path`."""
     try:
         real = os.readlink(f"/proc/self/fd/{descriptor}")
@@ -124,6 +124,7 @@ class FilePathResolver:
             base = real_path(base_directory)
             refuse_absolute(requested, base)
             joined = os.path.join(base, requested)
+            refuse_endless(joined, requested, base)
             resolved = real_path(joined)
             # realpath gives up on a link loop and hands back text it has not looked at: only a path
             # that resolves to itself has been seen as a whole. Since Python 3.13 it also follows chains that
@@ -146,6 +147,11 @@ def is_loop(path: str) -> bool:
     except OSError as error:
         return error.errno == errno.ELOOP
     return False
+
+
+def refuse_endless(joined: str, requested: str, base: str) -> None:
+    if len(joined) > PATH_LIMIT:
+        raise violation(requested, base, f"it is longer than the {PATH_LIMIT} characters that a path may have")
 
 
 def refuse_absolute(requested: str, base: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from skillkit.core.detect import language_at
 from skillkit.core.exceptions import ScriptNotFoundError
-from skillkit.core.paths import FilePathResolver, is_inside, is_sayable, violation
+from skillkit.core.paths import PATH_LIMIT, FilePathResolver, is_inside, is_sayable, violation
 from skillkit.core.resolve.permissions import require_plain_file
 from skillkit.core.values import ScriptMetadata
 
@@ -52,7 +52,9 @@ def name_inside(requested: str, base_directory: Path) -> str:
         requested = os.path.relpath(wanted, base) if is_inside(wanted, base) else requested
     elif not requested or ".." in PurePosixPath(requested.replace("\\", "/")).parts:
         raise violation(requested, base, "a script is named by a path without '..', a file name or a stem")
-    for candidate in (requested, f"scripts/{requested}"):
+    # What is longer than a path may be is no file of any skill; only what claims to lie elsewhere is refused for that.
+    is_endless = len(requested) > PATH_LIMIT and not os.path.isabs(requested)
+    for candidate in () if is_endless else (requested, f"scripts/{requested}"):
         FilePathResolver.resolve_path(base, candidate)
     return plain_name(requested)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,7 +17,14 @@ import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-__all__ = ["serve_stdio"]
+__all__ = ["mended", "serve_stdio"]
+
+SURROGATE_SIGNS = ("\\ud", "\\uD")
+# From left to right, so that a backslash that is escaped itself starts nothing; a pair is one character.
+ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+REPLACED = r"\ufffd"
 
 
 def serve_stdio(server: Server[Any]) -> None:
@@ -63,6 +71,13 @@ def private_streams() -> Iterator[tuple[int, int]]:
         os.dup2(outgoing, 1)
 
 
+def mended(line: str) -> str:
+    """JSON without half characters: the transport drops a message that holds one, and its client would wait in vain."""
+    if not any(sign in line for sign in SURROGATE_SIGNS):
+        return line
+    return ESCAPE.sub(lambda escape: escape[0] if escape["half"] is None else REPLACED, line)
+
+
 class Lines:
     """Lines from a descriptor, read by a thread that does not keep the process alive.
 
@@ -84,7 +99,7 @@ class Lines:
         try:
             with os.fdopen(self.descriptor, "rb", closefd=False) as file:
                 for line in file:
-                    loop.call_soon_threadsafe(lines.put_nowait, line.decode("utf-8", errors="replace"))
+                    loop.call_soon_threadsafe(lines.put_nowait, mended(line.decode("utf-8", errors="replace")))
             loop.call_soon_threadsafe(lines.put_nowait, None)
         except (OSError, RuntimeError):  # stdin is gone, or the loop is
             return
