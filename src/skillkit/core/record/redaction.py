@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
+
+from skillkit.core.record.secret_shapes import masked_shapes
+from skillkit.core.record.secret_tables import (
+    FOREIGN_WORDS,
+    HARMLESS_ENDINGS,
+    ORDINARY_WORDS,
+    SECRET_ENDINGS,
+    SECRET_WORDS,
+    WEAK_ENDINGS,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,98 +34,71 @@ _WINDOW_CHARACTERS = 8192
 _MARGIN_CHARACTERS = 1024
 _LEAST_DISTINCT = 10
 _LEAST_USERINFO_LENGTH = 12
+_LONGEST_RANDOM = 128
 _SHORTEST_SHAPE = 12
 
-# The last part of a name that says the value is a secret: password, db_password, dbPassword, DBPASSWORD.
-_SECRET_ENDINGS = (
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "secret",
-    "token",
-    "apikey",
-    "authkey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "signingkey",
-    "encryptionkey",
-    "masterkey",
-    "accountkey",
-    "sharedkey",
-    "sessionkey",
-    "sshkey",
-    "deploykey",
-    "servicekey",
-    "storagekey",
-    "subscriptionkey",
-    "clientkey",
-    "webhookkey",
-    "authorization",
-    "cookie",
-    "credential",
-    "bearer",
-    "jwt",
-    "otp",
-    "sessionid",
-    "sessid",
-)
-_SECRET_WORDS = frozenset(("auth", "cred", "creds", "csrf", "oauth", "pass", "session", "sid", "xsrf"))
-# A name that ends so speaks about a secret without holding one: token_count, password_file.
-_HARMLESS_ENDINGS = frozenset(
-    ("count", "file", "length", "limit", "path", "ttl", "type", "budget", "usage", "policy", "size")
-)
 _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LABELS = ("name", "key", "header", "flag")
-_USER_FLAGS = frozenset(("-u", "--user", "--userpwd"))
+_USER_FLAGS = frozenset(("-u", "-U", "--user", "--userpwd", "--proxy-user"))
+_TWO_NUMBERS = re.compile(r"\d+:\d+")
 _PORT_OR_PATH = re.compile(r"[\d:.]+|[./~-].*", re.DOTALL)
 _ASSIGNMENT = re.compile(r"(?P<name>[\w.-]++)=(?=.)", re.DOTALL)
 
 
-# Every pattern takes time linear in the text: what repeats is possessive or cannot start inside itself.
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    re.DOTALL,
+# Every pattern takes time linear in the text: what repeats is bounded, possessive, or cannot start inside itself.
+_PRIVATE_KEY = (
+    r"(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
+    r"|PuTTY-User-Key-File-\d.*?(?:Private-MAC: [0-9a-f]{0,128}|\Z)"
 )
-_STRUCTURE = re.compile(r"[=: \t]")
-_USERINFO = re.compile(r"(?<=://)[^\s/\"'<>]+(?=@)")
-_SHAPES = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"sk-[A-Za-z0-9_-]{16,}"
-    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}"
-    r"|gh[opsur]_[A-Za-z0-9]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{16,}"
-    r"|glpat-[A-Za-z0-9_-]{16,}"
-    r"|xox[abeoprs]-[A-Za-z0-9-]{8,}"
-    r"|xapp-[A-Za-z0-9-]{8,}"
-    r"|A(?:KIA|SIA|GPA|IDA|ROA)[A-Z0-9]{12,}"
-    r"|AIza[A-Za-z0-9_-]{24,}"
-    r"|ya29\.[A-Za-z0-9_-]{16,}"
-    r"|(?:npm|hf|dop_v1)_[A-Za-z0-9]{20,}"
-    r"|pypi-[A-Za-z0-9_-]{16,}"
-    r"|SG\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)?"
-    r"|AGE-SECRET-KEY-1[A-Z0-9]{16,}"
-    r"|eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*)*"
-    r")"
+_STRUCTURE = re.compile(r"[=: \t<(%]")
+_USERINFO = r"(?<=://)[^\s/\"'<>]+(?=@)|(?<=:thin:)[^\s/\"'<>]{1,64}/[^\s/\"'<>]{1,128}(?=@)"
+_QUOTE = r"(?:\\{0,3}+[\"']|&quot;|&#34;)?+"
+_BETWEEN = rf"{_QUOTE}\]?+[ \t]{{0,4}}+(?:=>|:=|={{1,2}}|:(?!/)|%3[AaDd])[ \t]{{0,4}}+"
+_HEADER = (
+    r"(?P<lead>(?i:(?:authorization|cookie|passphrase|mnemonic|(?:seed|recovery)[ _-]phrase))"
+    rf"{_BETWEEN}{_QUOTE})(?!\[masked\])[^\n\"'\\<>]++"
 )
-_BETWEEN = r"\\{0,3}+[\"']?+[ \t]{0,4}+[=:][ \t]{0,4}+"
-_HEADER = re.compile(rf"(?P<lead>(?i:(?:authorization|cookie)){_BETWEEN}\\{{0,3}}+[\"']?+)(?!\[masked\])[^\n\"'\\]++")
-_BEARER = re.compile(r"(?P<lead>(?<![A-Za-z0-9])(?i:bearer)[ \t]{1,4}+)(?!\[masked\])[^\s\"',;]{6,}+")
-_NAME = re.compile(rf"(?<![\w-])(?P<name>[\w-]++){_BETWEEN}|(?<!\S)(?P<flag>--?[A-Za-z][\w-]*+)[ \t]{{1,4}}+")
+_BEARER = r"(?P<lead>(?<![A-Za-z0-9])(?i:bearer)[ \t]{1,4}+)(?!\[masked\])[^\s\"',;]{6,}+"
+_SCHEME = (
+    r"(?P<lead>(?<![A-Za-z0-9])(?i:basic|digest|negotiate|ntlm|token|bot|apikey|sso-key)[ \t]{1,4}+)"
+    r"(?P<value>[A-Za-z0-9+/._:~-]{8,}+={0,2}+)"
+)
+_USER = (
+    r"(?P<lead>(?<!\S)(?:(?:-u|-U|--user|--userpwd|--proxy-user)(?:=|[ \t]{1,4}+)|-u(?=[A-Za-z]))[\"']?+)"
+    r"(?!\d{1,9}:\d{1,9}(?![\w.]))(?P<value>[^\s:=\"']{1,100}+:[^\s\"']++)"
+)
+_SAID = (
+    r"(?P<lead>(?i:\bidentified[ \t]{1,4}+(?:with[ \t]{1,4}+\w{1,40}+[ \t]{1,4}+)?by|\bpassword|\bsshpass[ \t]{1,4}+-p"
+    r"|\blogin[ \t]{1,4}+\S{1,100}+[ \t]{1,4}+password)[ \t]{1,4}+)(?P<quote>[\"'])(?!\[masked\])[^\"'\n]++"
+    r"|(?P<bare>(?i:\bsshpass[ \t]{1,4}+-p|\blogin[ \t]{1,4}+\S{1,100}+[ \t]{1,4}+password)[ \t]{1,4}+)"
+    r"(?!\[masked\])[^\s\"']++"
+)
+_TAG = r"<(?P<name>[\w.:-]{1,100}+)(?:[ \t][^<>]{0,200}+)?>(?P<value>[^<]++)"
+_LABELLED = (
+    r"(?P<lead>(?i:\b(?:key|name|header|flag|id))[\"']?+[ \t]{0,4}+[:=][ \t]{0,4}+"
+    r"[\"'](?P<name>[^\"'<>\n]{1,100}+)[\"']"
+    r"[ \t,]{0,8}+[\"']?+(?i:value)[\"']?+[ \t]{0,4}+[:=][ \t]{0,4}+)(?P<quote>[\"'])(?!\[masked\])[^\"'\n]++"
+)
+_NAME = re.compile(
+    rf"(?<![\w-])(?P<name>[\w-]++)(?:{_BETWEEN}|\((?=[\"']))|(?<!\S)(?P<flag>--?[A-Za-z][\w-]*+)[ \t]{{1,4}}+"
+)
+_NAMING = re.compile(r"[=:(%]|(?<!\S)-")
 _VALUE = re.compile(
     r"(?P<quote>\")(?:[^\"\\\n]|\\.)*\"?"
     r"|(?P<single>')(?:[^'\\\n]|\\.)*'?"
     r"|(?P<escaped>\\{1,3}[\"'])(?:[^\"'\\\n]|\\(?![\\\"']).)*(?:\\{1,3}[\"'])?"
-    r"|[^\s\"']++"
+    r"|[|>][+-]?\d?[ \t]{0,4}+\n[ \t]{1,40}+[^\n]++"
+    r"|\[(?!masked\])[^\]\n]*+\]?"
+    r"|\{[^}\n]*+\}?"
+    r"|[^\s\"'<]++"
 )
 _KEYED = re.compile(
     r"(?P<lead>(?<![A-Za-z0-9])"
     r"(?i:(?:api)?key|secret|token|password|credential|auth|signature|sig|salt|seed|hmac)s?[^\w\n]{1,4}+)"
     r"(?P<value>[A-Za-z0-9+/_-]{32,}+={0,2}+)"
 )
+_RANDOM = re.compile(r"[\"']?(?P<random>[A-Za-z0-9+/_=%-]{20,128}+)")
 
 
 class RedactedArguments(NamedTuple):
@@ -150,13 +134,18 @@ def redacted_text(text: str) -> str:
     """Text such as stderr with every secret that shows itself by name or shape masked."""
     if _STRUCTURE.search(text) is None:
         # A single word: most arguments are one, and only its shape can give it away.
-        return text if len(text) < _SHORTEST_SHAPE else _KEYED.sub(_masked_if_random, _SHAPES.sub(MASK, text))
-    text = _PRIVATE_KEY.sub(MASK, text)
-    text = _USERINFO.sub(_masked_userinfo, text)
-    text = _HEADER.sub(_masked_after_lead, text)
-    text = _SHAPES.sub(MASK, text)
-    text = _BEARER.sub(_masked_after_lead, text)
-    text = _masked_by_name(text)
+        return text if len(text) < _SHORTEST_SHAPE else _KEYED.sub(_masked_if_random, masked_shapes(text, MASK))
+    lowered = text.lower()
+    for hints, pattern, replacement in _STEPS:
+        for hint in hints:
+            if hint in lowered:
+                # Compiled at first need and kept by the library: most texts need few of them.
+                text = re.compile(pattern).sub(replacement, text)
+                break
+        if pattern is _HEADER:
+            text = masked_shapes(text, MASK)
+    if _NAMING.search(text) is not None:
+        text = _masked_by_name(text)
     return _KEYED.sub(_masked_if_random, text)
 
 
@@ -216,7 +205,7 @@ def _is_flagged(before: object, item: object) -> bool:
     if not isinstance(before, str) or not before.startswith("-") or not isinstance(item, str):
         return False
     if before in _USER_FLAGS:
-        return ":" in item
+        return _is_user_and_password(item)
     if before == "-p":
         # A password for some programs, a port or a folder for others: what is plainly no secret stays.
         return _PORT_OR_PATH.fullmatch(item[:_WINDOW_CHARACTERS]) is None
@@ -227,8 +216,10 @@ def _shown_value(text: str) -> str:
     """A whole text as it may be shown; of a very long one only the beginning."""
     window = text[:_WINDOW_CHARACTERS]
     assignment = _ASSIGNMENT.match(window)
-    if assignment is not None and _names_secret(assignment["name"], window[assignment.end() :]):
-        return assignment[0] + MASK
+    if assignment is not None:
+        name, value = assignment["name"], window[assignment.end() :]
+        if _names_secret(name, value) or (name in _USER_FLAGS and _is_user_and_password(value)):
+            return assignment[0] + MASK
     redacted = redacted_text(window)
     if len(text) > _WINDOW_CHARACTERS:
         return _cut(redacted, max(1, len(redacted) - _MARGIN_CHARACTERS))
@@ -239,19 +230,41 @@ def _names_secret(name: str, value: object) -> bool:
     """Whether a name promises a secret, however it is spelled; true, false and null are none."""
     if value is None or isinstance(value, bool):
         return False
-    parts = [part.lower() for part in _NAME_PARTS.findall(name[:_MARGIN_CHARACTERS])]
-    if not parts or parts[-1] in _HARMLESS_ENDINGS:
-        return False
-    if not _SECRET_WORDS.isdisjoint(parts):
-        return True
-    if "tokens" in parts and plain_text(value)[:_MARGIN_CHARACTERS].isdigit():
-        return False
+    kind = _kind_of_name(name[:_MARGIN_CHARACTERS])
+    if kind == "counted":
+        return not plain_text(value)[:_MARGIN_CHARACTERS].isdigit()
+    return kind == "secret" or (kind == "weak" and isinstance(value, str) and _looks_random(value))
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_name(name: str) -> str:
+    """`secret`; `counted` where a number is none; `weak` where only what looks random is one; else empty."""
+    parts = [part.lower() for part in _NAME_PARTS.findall(name)]
+    if not name.isascii() and any(word in name.lower() for word in FOREIGN_WORDS):
+        return "secret"
+    if not parts or parts[-1] in HARMLESS_ENDINGS:
+        return ""
+    if not SECRET_WORDS.isdisjoint(parts):
+        return "secret"
     joined = ""
     for part in parts:
         joined += part
-        if joined.removesuffix("s").endswith(_SECRET_ENDINGS):
-            return True
-    return False
+        is_named = joined.endswith(SECRET_ENDINGS) or joined.removesuffix("s").endswith(SECRET_ENDINGS)
+        if is_named and part not in ORDINARY_WORDS:
+            return "counted" if "tokens" in parts else "secret"
+    return "weak" if joined.endswith(WEAK_ENDINGS) else ""
+
+
+def _looks_random(value: str) -> bool:
+    """Long, without spaces, of many characters, letters and digits among them: no word and no number."""
+    text = value[:_LONGEST_RANDOM]
+    has_both = any(each.isdigit() for each in text) and any(each.isalpha() for each in text)
+    return has_both and len(set(text)) >= _LEAST_DISTINCT and _RANDOM.fullmatch(text) is not None
+
+
+def _is_user_and_password(value: str) -> bool:
+    """`user:password`; two numbers are a user and a group."""
+    return ":" in value and _TWO_NUMBERS.fullmatch(value[:_MARGIN_CHARACTERS]) is None
 
 
 def _masked_by_name(text: str) -> str:
@@ -264,6 +277,10 @@ def _masked_by_name(text: str) -> str:
         # A harmless name's value is not skipped, it may hold names; nor read, that would be quadratic.
         value = _VALUE.match(text, position) if _names_secret(name, "") else None
         if value is None:
+            random = _RANDOM.match(text, position) if _kind_of_name(name[:_MARGIN_CHARACTERS]) == "weak" else None
+            if random is not None and _names_secret(name, random["random"]):
+                kept += text[done : random.start("random")], MASK
+                done = position = random.end()
             continue
         if not _names_secret(name, value[0]):
             position = value.end()
@@ -274,12 +291,35 @@ def _masked_by_name(text: str) -> str:
     return "".join((*kept, text[done:]))
 
 
+def _masked_if_said(match: re.Match[str]) -> str:
+    return f"{match['lead']}{match['quote']}{MASK}" if match["lead"] else f"{match['bare']}{MASK}"
+
+
+def _masked_element(match: re.Match[str]) -> str:
+    value = match["value"]
+    if MASK in value or not _names_secret(match["name"].rpartition(":")[2], value.strip()):
+        return match[0]
+    return match[0][: -len(value)] + MASK
+
+
+def _masked_if_labelled(match: re.Match[str]) -> str:
+    return f"{match['lead']}{match['quote']}{MASK}" if _names_secret(match["name"], "") else match[0]
+
+
+def _masked_if_encoded(match: re.Match[str]) -> str:
+    """Of plain words there is one in any text after `basic` or `token`."""
+    value = match["value"]
+    is_word = not any(character.isdigit() or character == "=" for character in value)
+    return match[0] if is_word else match["lead"] + MASK
+
+
 def _masked_after_lead(match: re.Match[str]) -> str:
     return match["lead"] + MASK
 
 
 def _masked_userinfo(match: re.Match[str]) -> str:
-    return MASK if ":" in match[0] or len(match[0]) >= _LEAST_USERINFO_LENGTH else match[0]
+    has_two = ":" in match[0] or "/" in match[0]
+    return MASK if has_two or len(match[0]) >= _LEAST_USERINFO_LENGTH else match[0]
 
 
 def _masked_if_random(match: re.Match[str]) -> str:
@@ -303,3 +343,17 @@ def _quoted(text: str) -> str:
 
 def _type_name(value: object) -> str:
     return f"<{type(value).__name__}>"
+
+
+# Before a pattern is tried, one of its hints must stand in the text; in this order.
+_STEPS: tuple[tuple[tuple[str, ...], str, str | Callable[[re.Match[str]], str]], ...] = (
+    (("private key", "putty-user"), _PRIVATE_KEY, MASK),
+    (("@",), _USERINFO, _masked_userinfo),
+    (("authorization", "cookie", "phrase", "mnemonic"), _HEADER, _masked_after_lead),
+    (("bearer",), _BEARER, _masked_after_lead),
+    (("basic", "digest", "negotiate", "ntlm", "token", "bot", "apikey", "sso-key"), _SCHEME, _masked_if_encoded),
+    (("-u", "--proxy-user"), _USER, _masked_after_lead),
+    (("password", "identified", "sshpass"), _SAID, _masked_if_said),
+    (("<",), _TAG, _masked_element),
+    (("value",), _LABELLED, _masked_if_labelled),
+)
