@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from skillkit.core.paths import is_inside, real_path
 from skillkit.core.run.guard.aside import SetAside, set_aside
-from skillkit.core.run.guard.journal import Journal
+from skillkit.core.run.guard.journal import Entry, Journal
 from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
 from skillkit.core.run.guard.own import importable_names, own_folders
 from skillkit.core.run.guard.places import Place, find_places
@@ -104,11 +104,21 @@ class Guard:
         with self._lock:
             for look in guarded.looks:
                 with suppress(OSError):
-                    new = [each for each in self._seen(look.tree) if each.identity not in look.known]
-                    paths = [path for each in new if each.path not in put for path in _to_move(each, look.folders)]
-                    moved += set_aside(look.tree.root, paths, self._state_folder)
+                    moved += self._moved_away(look, put)
                 self._journal.end(look.entry)
         return tuple(moved)
+
+    def _moved_away(self, look: _Look, put: set[str]) -> list[SetAside]:
+        """Looked for again after each move: what hid in a guarded place can be guarded for a reason of its own."""
+        moved: list[SetAside] = []
+        tried = set(put)
+        while True:
+            new = [each for each in self._seen(look.tree) if each.identity not in look.known and each.path not in put]
+            paths = [path for each in new for path in _to_move(each, look.folders) if path not in tried]
+            if not paths:
+                return moved
+            tried.update(paths)
+            moved += set_aside(look.tree.root, paths, self._state_folder)
 
     def close(self) -> None:
         with self._lock:
@@ -159,10 +169,15 @@ class Guard:
         for entry in self._journal.take_abandoned():
             with suppress(OSError):
                 tree = self._tree(entry.root)
-                new = [each for each in self._seen(tree) if each.identity not in entry.known]
-                old = [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
-                moved += set_aside(entry.root, old, self._state_folder)
+                tried: set[str] = set()
+                while old := [path for path in self._left_by(entry, tree) if path not in tried]:
+                    tried.update(old)
+                    moved += set_aside(entry.root, old, self._state_folder)
         return tuple(moved)
+
+    def _left_by(self, entry: Entry, tree: Tree) -> list[str]:
+        new = [each for each in self._seen(tree) if each.identity not in entry.known]
+        return [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
 
 
 def _to_move(place: Place, folders: frozenset[str]) -> list[str]:
