@@ -8,6 +8,7 @@ the state folder and the caller is told. A journal on disk lets the next run do 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from skillkit.core.paths import is_inside, real_path
+from skillkit.core.paths import Judged, is_inside, judge, real_path
 from skillkit.core.run.guard.aside import SetAside, set_aside
 from skillkit.core.run.guard.journal import Entry, Journal
 from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
@@ -29,11 +30,15 @@ MOST_PLACES = 1_000
 SHARED = "files that have a further name outside change there too (hard links)"
 KEPT_TREES = 8
 
+run_log = logging.getLogger("skillkit.run")
+
 
 class _Look(NamedTuple):
     """One folder before a run."""
 
     tree: Tree
+    root: Judged | None
+    """As it was then: whatever stands in its place after the run is not looked after."""
     known: frozenset[tuple[str, int, int]]
     folders: frozenset[str]
     entry: tuple[str, int]
@@ -99,12 +104,14 @@ class Guard:
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
         """What the run made under guarded names, moved away."""
-        moved = [*guarded.recovered, *put_back(guarded.keepsakes, self._state_folder)]
-        put = {each.path for each in guarded.keepsakes}
+        same = {look.tree.root for look in guarded.looks if _is_same(look.root)}
+        kept = [each for each in guarded.keepsakes if each.root in same]
+        moved = [*guarded.recovered, *put_back(kept, self._state_folder)]
+        put = {each.path for each in kept}
         with self._lock:
             for look in guarded.looks:
                 with suppress(OSError):
-                    moved += self._moved_away(look, put)
+                    moved += self._moved_away(look, put) if look.tree.root in same else ()
                 self._journal.end(look.entry)
         return tuple(moved)
 
@@ -130,7 +137,8 @@ class Guard:
         tree = self._tree(root)
         places = self._seen(tree)
         known = [place.identity for place in places]
-        return _Look(tree, frozenset(known), tree.folders(), self._journal.begin(root, known, timeout)), places
+        entry = self._journal.begin(root, known, timeout)
+        return _Look(tree, judge(root), frozenset(known), tree.folders(), entry), places
 
     def _seen(self, tree: Tree) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
@@ -168,11 +176,13 @@ class Guard:
         moved: list[SetAside] = []
         for entry in self._journal.take_abandoned():
             with suppress(OSError):
-                tree = self._tree(entry.root)
+                if not _is_same(entry.root):
+                    continue
+                tree = self._tree(entry.root.path)
                 tried: set[str] = set()
                 while old := [path for path in self._left_by(entry, tree) if path not in tried]:
                     tried.update(old)
-                    moved += set_aside(entry.root, old, self._state_folder)
+                    moved += set_aside(entry.root.path, old, self._state_folder)
         return tuple(moved)
 
     def _left_by(self, entry: Entry, tree: Tree) -> list[str]:
@@ -190,6 +200,14 @@ def _to_move(place: Place, folders: frozenset[str]) -> list[str]:
         return [os.path.join(place.path, name) for name in os.listdir(place.path) if name.lower() in MARKS]
     except OSError:
         return []
+
+
+def _is_same(root: Judged | None) -> bool:
+    """Another script may have put another folder there, in which everything would look new."""
+    if root is not None and judge(root.path) == root:
+        return True
+    run_log.warning("%s was replaced during a run; nothing was moved out of what is there now", root and root.path)
+    return False
 
 
 def _changed_at(path: str) -> float:
