@@ -350,3 +350,49 @@ def test_without_walls_the_same_rules_hold(home: Path, tmp_path: Path) -> None:
         (home / "project/sub").symlink_to(home)
         with pytest.raises(ConfigurationError, match="was replaced"):
             manager.execute_skill_script("demo", "reads")
+
+
+@pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "the same"])
+def test_nothing_is_moved_out_of_a_folder_that_took_the_workspaces_place_during_a_run(
+    home: Path, tmp_path: Path, tier: str, is_replaced: bool
+) -> None:
+    """All that is obeyed in it would look as if the script had made it."""
+    sub, other = home / "project/sub", home / "project/mine"
+    for name in (".git/config", "deep/CLAUDE.md"):
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_text("mine")
+    (sub / "deep").mkdir()
+    (sub / "deep/CLAUDE.md").write_text("of sub")
+    script = "mkdir -p $SKILL_WORKSPACE/.cursor; echo started; sleep 0.5\n"
+    with made_manager(tmp_path, {"scripts/run.sh": script}, policy=WALLS, workspace=sub) as manager:
+
+        def swap(*_: object) -> None:
+            if is_replaced and not (sub.parent / "old").exists():
+                exchanged(sub, other)
+
+        result = manager.execute_skill_script("demo", "run", on_output=swap)
+    assert result.isolation.tier == tier
+    if is_replaced:
+        assert (sub / ".git/config").read_text() == "mine"
+        assert (sub / "deep/CLAUDE.md").read_text() == "mine"
+        assert result.hint == ""
+    else:
+        assert str(sub / ".cursor") in result.hint
+
+
+def test_what_a_killed_run_left_is_not_looked_for_in_another_folder(home: Path, tmp_path: Path) -> None:
+    from skillkit.core.run.guard import Guard
+    from skillkit.core.run.guard.journal import Journal
+
+    sub, other, state = home / "project/sub", home / "elsewhere", tmp_path / "state"
+    for place in (sub, other):
+        (place / ".envrc").write_text("mine")
+    for is_replaced in (True, False):
+        _, descriptor = Journal(state).begin(str(sub), [], timeout=3600)
+        os.close(descriptor)
+        if is_replaced:
+            exchanged(sub, other)
+        guard = Guard(state)
+        guard.end(guard.begin([str(home / "project")], 1))
+        guard.close()
+        assert (sub / ".envrc").exists() is is_replaced

@@ -8,6 +8,7 @@ the state folder and the caller is told. A journal on disk lets the next run do 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterable, Sequence
@@ -16,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.owned import require_own_folder
-from skillkit.core.paths import is_inside, real_path
+from skillkit.core.paths import Judged, is_inside, judge, real_path
 from skillkit.core.run.guard.aside import ASIDE, SetAside, set_aside
-from skillkit.core.run.guard.journal import Journal
+from skillkit.core.run.guard.journal import Entry, Journal
 from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
 from skillkit.core.run.guard.own import importable_names, own_folders
 from skillkit.core.run.guard.places import Place, find_places
@@ -30,11 +31,15 @@ MOST_PLACES = 1_000
 SHARED = "files that have a further name outside change there too (hard links)"
 KEPT_TREES = 8
 
+run_log = logging.getLogger("skillkit.run")
+
 
 class _Look(NamedTuple):
     """One folder before a run."""
 
     tree: Tree
+    root: Judged | None
+    """As it was then: whatever stands in its place after the run is not looked after."""
     known: frozenset[tuple[str, int, int]]
     folders: frozenset[str]
     entry: tuple[str, int]
@@ -102,17 +107,29 @@ class Guard:
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
         """What the run made under guarded names, moved away."""
-        moved = [*guarded.recovered, *put_back(guarded.keepsakes, self._state_folder)]
-        put = {each.path for each in guarded.keepsakes}
+        same = {look.tree.root for look in guarded.looks if _is_same(look.root)}
+        kept = [each for each in guarded.keepsakes if each.root in same]
+        moved = [*guarded.recovered, *put_back(kept, self._state_folder)]
+        put = {each.path for each in kept}
         with self._lock:
             for look in guarded.looks:
                 with suppress(OSError):
-                    seen = self._seen(look.tree, is_after_run=True)
-                    new = [each for each in seen if each.identity not in look.known]
-                    paths = [path for each in new if each.path not in put for path in _to_move(each, look.folders)]
-                    moved += set_aside(look.tree.root, paths, self._state_folder)
+                    moved += self._moved_away(look, put) if look.tree.root in same else ()
                 self._journal.end(look.entry)
         return tuple(moved)
+
+    def _moved_away(self, look: _Look, put: set[str]) -> list[SetAside]:
+        """Looked for again after each move: what hid in a guarded place can be guarded for a reason of its own."""
+        moved: list[SetAside] = []
+        tried = set(put)
+        while True:
+            seen = self._seen(look.tree, is_after_run=True)
+            new = [each for each in seen if each.identity not in look.known and each.path not in put]
+            paths = [path for each in new for path in _to_move(each, look.folders) if path not in tried]
+            if not paths:
+                return moved
+            tried.update(paths)
+            moved += set_aside(look.tree.root, paths, self._state_folder)
 
     def close(self) -> None:
         with self._lock:
@@ -124,7 +141,8 @@ class Guard:
         tree = self._tree(root)
         places = self._seen(tree)
         known = [place.identity for place in places]
-        return _Look(tree, frozenset(known), tree.folders(), self._journal.begin(root, known, timeout)), places
+        entry = self._journal.begin(root, known, timeout)
+        return _Look(tree, judge(root), frozenset(known), tree.folders(), entry), places
 
     def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
@@ -162,11 +180,18 @@ class Guard:
         moved: list[SetAside] = []
         for entry in self._journal.take_abandoned():
             with suppress(OSError):
-                tree = self._tree(entry.root)
-                new = [each for each in self._seen(tree, is_after_run=True) if each.identity not in entry.known]
-                old = [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
-                moved += set_aside(entry.root, old, self._state_folder)
+                if not _is_same(entry.root):
+                    continue
+                tree = self._tree(entry.root.path)
+                tried: set[str] = set()
+                while old := [path for path in self._left_by(entry, tree) if path not in tried]:
+                    tried.update(old)
+                    moved += set_aside(entry.root.path, old, self._state_folder)
         return tuple(moved)
+
+    def _left_by(self, entry: Entry, tree: Tree) -> list[str]:
+        new = [each for each in self._seen(tree, is_after_run=True) if each.identity not in entry.known]
+        return [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
 
 
 def _to_move(place: Place, folders: frozenset[str]) -> list[str]:
@@ -179,6 +204,14 @@ def _to_move(place: Place, folders: frozenset[str]) -> list[str]:
         return [os.path.join(place.path, name) for name in os.listdir(place.path) if name.lower() in MARKS]
     except OSError:
         return []
+
+
+def _is_same(root: Judged | None) -> bool:
+    """Another script may have put another folder there, in which everything would look new."""
+    if root is not None and judge(root.path) == root:
+        return True
+    run_log.warning("%s was replaced during a run; nothing was moved out of what is there now", root and root.path)
+    return False
 
 
 def _changed_at(path: str) -> float:

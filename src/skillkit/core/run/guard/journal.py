@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.owned import is_own, require_own_folder
+from skillkit.core.paths import Judged, judge
 
 __all__ = ["Entry", "Journal"]
 
@@ -26,7 +27,8 @@ Identity = tuple[str, int, int]
 class Entry(NamedTuple):
     """A run that did not come to look after itself."""
 
-    root: str
+    root: Judged
+    """As it was when the run began."""
     known: frozenset[Identity]
     until: float
     """When its script was dead at the latest, by the system's clock."""
@@ -45,7 +47,8 @@ class Journal:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         require_own_folder(self._folder)
         path = str(self._folder / f"{os.getpid()}-{os.urandom(6).hex()}")
-        content = json.dumps({"root": root, "known": known, "until": time.time() + timeout + SPARE_SECONDS})
+        until = time.time() + timeout + SPARE_SECONDS
+        content = json.dumps({"root": judge(root) or [root, 0, 0], "known": known, "until": until})
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         os.write(descriptor, content.encode("utf-8", "surrogateescape"))
@@ -83,7 +86,8 @@ def _taken(path: str) -> Entry | None:
             values = json.loads(file.read())
         os.unlink(path)
         known = frozenset((str(where), int(device), int(inode)) for where, device, inode in values["known"])
-        return Entry(str(values["root"]), known, float(values["until"]))
+        where, device, inode = values["root"]
+        return Entry(Judged(str(where), int(device), int(inode)), known, float(values["until"]))
     except OSError:  # in use
         return None
     except (KeyError, TypeError, ValueError):  # cut short, and then its script never started; or just being written

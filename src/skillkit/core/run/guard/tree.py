@@ -267,10 +267,12 @@ def _shared(files: list[os.DirEntry[str]]) -> Iterator[tuple[Place, int]]:
 
 
 def _is_below_another(path: str, places: dict[str, Place]) -> bool:
+    """What is named stays in sight below a folder that is guarded only because something leads there, even itself."""
+    is_named = places[path].is_named
     above = os.path.dirname(path)
     while above != os.path.dirname(above):
         found = places.get(above)
-        if found is not None and found.is_folder:
+        if found is not None and found.is_folder and (found.is_named or not is_named):
             return True
         above = os.path.dirname(above)
     return False
