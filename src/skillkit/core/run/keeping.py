@@ -37,7 +37,7 @@ HARMLESS = ".kept"
 
 
 class Kept(NamedTuple):
-    """What was saved, and where."""
+    """What was saved, and where, as the person named it."""
 
     paths: list[Path]
     renamed: list[Path]
@@ -52,6 +52,7 @@ class KeptFolder:
 
     def __init__(self, given: Path) -> None:
         path = os.path.abspath(given)
+        self._given = given
         self._held = ExitStack()
         # `.`, `..` and the root have no name beside which another could stand.
         self._is_itself = given.name in ("", os.pardir) or os.path.dirname(path) == path
@@ -71,14 +72,14 @@ class KeptFolder:
     def save(self, artifacts: Sequence[Artifact]) -> Kept:
         """New files only: where one of them is there already, all go into a new folder beside it."""
         if not artifacts:
-            return Kept([], [], Path(self._folder.path))
+            return Kept([], [], self._given)
         self._require_in_place()
         names = _harmless(self._folder.path, [artifact.relative_path.parts for artifact in artifacts])
         taken = next((parts for parts in names if _exists(self._folder, parts)), None)
-        folder = self._folder if taken is None else self._new_beside()
+        folder, shown = (self._folder, self._given) if taken is None else self._new_beside()
         left, saved, renamed = KEPT_BYTES, list[Path](), list[Path]()
         for artifact, parts in zip(artifacts, names, strict=True):
-            path = Path(folder.path, *parts)
+            path = shown.joinpath(*parts)
             try:
                 left -= _copy(artifact, folder, parts, limit=left)
             except OSError as error:
@@ -86,7 +87,7 @@ class KeptFolder:
             saved.append(path)
             if parts != artifact.relative_path.parts:
                 renamed.append(path)
-        return Kept(saved, renamed, Path(folder.path), Path(self._folder.path, *taken) if taken else None)
+        return Kept(saved, renamed, shown, self._given.joinpath(*taken) if taken else None)
 
     def close(self) -> None:
         """A folder that was made for nothing goes again."""
@@ -112,10 +113,13 @@ class KeptFolder:
             "Look at what the script did before you name a folder again."
         )
 
-    def _new_beside(self) -> Folder:
+    def _new_beside(self) -> tuple[Folder, Path]:
+        """And what a person calls it."""
         for number in count(2):
+            name = f"{self._name}-{number}"
             with suppress(FileExistsError):
-                return self._held.enter_context(self._around.new_folder(f"{self._name}-{number}"))
+                folder = self._held.enter_context(self._around.new_folder(name))
+                return folder, self._given / name if self._is_itself else self._given.with_name(name)
         raise AssertionError  # there is always a further number
 
 
