@@ -88,6 +88,8 @@ def test_a_lasting_yes_covers_no_wider_walls(tmp_path: Path, tier: str, wider: S
         narrow.flow.policy = wider  # what is said without a session's name is known to this manager alone
         with pytest.raises(ApprovalUnavailableError):
             narrow.execute_skill_script("demo", "run")
+        asked = narrow.prepare_skill_script("demo", "run")
+        assert asked.reasons == ("Policy asks a person again, because the run would get more than what was approved.",)
         with manager_under(wider, tmp_path, session_id=name) as wide, pytest.raises(ApprovalUnavailableError):
             wide.execute_skill_script("demo", "run")
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from skillkit.core.approving import Approving, Cancellation, require_approved, require_bounds
 from skillkit.core.bounds import Bounds
-from skillkit.core.decide import after_change, approval_request, decide, decided
+from skillkit.core.decide import after_change, after_widening, approval_request, decide, decided
 from skillkit.core.ending import Begun, Ending
 from skillkit.core.exceptions import (
     ConfigurationError,
@@ -114,6 +114,8 @@ class Flow:
             return PreparedRun(command, ruling.decision, ruling.reasons, channel=covering[1], bounds=bounds)
         if self.approving.last_approved_digest(command) not in (None, command.digest):
             ruling = after_change(ruling)
+        elif self.approving.is_approved_within_less(command):
+            ruling = after_widening(ruling)
         prompt = self.prompt((command,), ruling.reasons)
         request = approval_request(command, prompt, bounds, is_coverable=ruling.is_coverable)
         asked = request.asked(time.time())

@@ -19,13 +19,14 @@ from skillkit.core.paths import is_inside, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.runs import Decision, ScriptCommand
 
-__all__ = ["APPROVALS", "RULES", "Ruling", "Verdict", "after_change", "decide", "decided"]
+__all__ = ["APPROVALS", "RULES", "Ruling", "Verdict", "after_change", "after_widening", "decide", "decided"]
 
 APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
 """Earlier words of a person that may answer for them, and the reason that each gives."""
 
 FIRST_RUN = "Policy asks a person before a skill's first run."
 CHANGED = "Policy asks a person again, because the skill changed since it was approved."
+WIDER = "Policy asks a person again, because the run would get more than what was approved."
 SHOWN_PATHS = 5
 SHOWN_CHARACTERS = 200
 
@@ -78,6 +79,11 @@ def decided(ruling: Ruling, approved_by: str | None) -> Ruling:
 def after_change(ruling: Ruling) -> Ruling:
     """The same, for a skill that was approved before with other content: it is not its first run."""
     return ruling._replace(reasons=tuple(CHANGED if reason == FIRST_RUN else reason for reason in ruling.reasons))
+
+
+def after_widening(ruling: Ruling) -> Ruling:
+    """The same, for a skill that was approved as it is, within narrower walls."""
+    return ruling._replace(reasons=tuple(WIDER if reason == FIRST_RUN else reason for reason in ruling.reasons))
 
 
 def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:

@@ -66,11 +66,15 @@ class StandingApprovals:
 
     def covering(self, session_id: str | None, skill: str, digest: str, walls: Bounds) -> Approval | None:
         """The approval under which this skill, with this content, may run in this session within these walls."""
+        standing = self.of_content(session_id, skill, digest)
+        return next((each for each in standing if each.walls is not None and each.walls.hold(walls)), None)
+
+    def of_content(self, session_id: str | None, skill: str, digest: str) -> list[Approval]:
+        """What a person approved of this content in this session, within whichever walls."""
         statement = f"{_COLUMNS} where skill = ? and digest = ? order by kind desc"
         session = kept_text(session_id or NO_SESSION)
         found = self._rows(statement, kept_text(skill), digest)
-        standing = (each for each in map(approval_from, found) if holds(each, session))
-        return next((each for each in standing if each.walls is not None and each.walls.hold(walls)), None)
+        return [each for each in map(approval_from, found) if holds(each, session)]
 
     def trusted(self) -> list[Approval]:
         """By name, then folder."""
