@@ -146,3 +146,22 @@ def test_an_error_about_a_long_name_is_short_and_still_says_what_to_do(tmp_path:
     with manager, pytest.raises(ScriptNotFoundError, match=r"has no script.*There are: scripts/run\.sh\.$") as caught:
         manager.execute_skill_script("demo", LONG)
     assert len(str(caught.value)) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        (LONG, {}),
+        ("load_skill", {"skill_name": LONG}),
+        ("load_skill", {LONG: 1}),
+        ("skills_run_script", {"skill_name": LONG, "script": LONG}),
+        ("skills_run_script", LONG),
+        ("read_skill_file", {"skill_name": "demo", "path": LONG}),
+    ],
+    ids=["tool", "skill", "key", "script", "text", "file"],
+)
+def test_an_answer_does_not_send_megabytes_back(tmp_path: Path, name: str, arguments: Any) -> None:
+    with made_manager(tmp_path, {"scripts/run.sh": "echo ran\n"}) as manager:
+        answer = SkillFunctions(manager).call(name, arguments)
+    assert answer.is_error
+    assert len(answer.content) < LARGEST_RECORD

@@ -42,6 +42,7 @@ __all__ = ["ScriptToolResult", "SkillFunctions", "ToolSchema"]
 
 ENUMERATED_SKILLS = 50
 ENUMERATED_SCRIPTS = 200
+ECHOED_CHARACTERS = 5_000  # of what a caller sent, in an answer to it; an error says less
 
 
 class SkillFunctions:
@@ -228,7 +229,7 @@ class SkillFunctions:
             )
         except SkillKitError as error:
             status = refusal_status(error)
-            context = SkillContext(skill_name, status, str(error))
+            context = SkillContext(skill_name[:ECHOED_CHARACTERS], status, str(error))
         return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status)
 
     def _call(self, script: str, call_id: str | None, **given: Any) -> CallArguments:  # noqa: ANN401 - what a call has
@@ -257,4 +258,5 @@ class SkillFunctions:
 
 
 def refused(tool_use_id: str | None, status: str, message: str, error: SkillKitError | None = None) -> ScriptToolResult:
-    return ScriptToolResult(tool_use_id, refusal_text(status, message, error), is_error=True, status=status)
+    told = message[:ECHOED_CHARACTERS]
+    return ScriptToolResult(tool_use_id, refusal_text(status, told, error), is_error=True, status=status)
