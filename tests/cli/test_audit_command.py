@@ -126,7 +126,18 @@ def test_asking_a_world_that_is_not_there_does_not_make_it(tmp_path: Path) -> No
 def test_show_prints_every_field_on_its_own_line(folder: Path) -> None:
     lines = run("show", "3", folder=folder).stdout.splitlines()
     shown = dict(line.split(maxsplit=1) for line in lines)
-    assert list(shown) == ["seq", "timestamp", "kind", "decision", "reasons", "script", "skill", "previous", "hash"]
+    assert list(shown) == [
+        "seq",
+        "timestamp",
+        "kind",
+        "decision",
+        "reasons",
+        "script",
+        "skill",
+        "world",
+        "previous",
+        "hash",
+    ]
     assert (shown["reasons"], shown["script"], shown["skill"]) == ('["no", "never"]', r"a\nb", r"e\x1b[31mvil\u202e")
 
 
