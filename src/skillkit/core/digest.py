@@ -35,6 +35,8 @@ SKILL_DEPTH = 100
 SKILL_BYTES = 1_000_000_000
 LEFT_OUT = ".git"
 CHUNK_BYTES = 1 << 20
+SMALL_BYTES = 1 << 16
+OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
 SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
@@ -64,9 +66,11 @@ def manifest_of(base_directory: Path | str, *, by_content: bool = False) -> Mani
     that a program has mapped into its memory can change without a sign: `by_content` reads all of it.
     """
     folder = os.fspath(base_directory)
-    known = _readings.pop(folder, None) if by_content else _readings.get(folder)
-    if known is not None and not by_content and is_as_it_was(known):
+    known = _readings.get(folder)
+    if known is not None and is_as_it_was(known) and not (by_content and has_other_bytes(folder, known)):
         return known.manifest
+    if by_content:
+        _readings.pop(folder, None)
     began = time.time_ns()
     seen: dict[str, FileKey | None] = {}
     entries = tuple(sorted(entries_below(folder, seen, again=by_content)))
@@ -88,6 +92,33 @@ def is_as_it_was(known: Reading) -> bool:
         return tuple(map(key_of, map(os.lstat, known.paths))) == known.keys
     except OSError:
         return False
+
+
+def has_other_bytes(folder: str, known: Reading) -> bool:
+    """Reads every file: quicker than to list the folder as well, which its keys answer for."""
+    for relative, content in known.manifest.entries:
+        if content.startswith("sha256 ") and bytes_hash(f"{folder}/{relative}") != content:
+            return True
+    return False
+
+
+def bytes_hash(path: str) -> str:
+    """As `content_of`, in as few steps as a small file needs; empty for what cannot be read any more."""
+    try:
+        descriptor = os.open(path, OPEN_FLAGS)
+    except OSError:
+        return ""
+    try:
+        digest = sha256()
+        while chunk := os.read(descriptor, SMALL_BYTES):
+            digest.update(chunk)
+            if len(chunk) < SMALL_BYTES:
+                break
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return f"sha256 {digest.hexdigest()}"
 
 
 def keep_reading(folder: str, seen: Mapping[str, FileKey | None], manifest: Manifest, began: int) -> None:
@@ -215,7 +246,7 @@ def keep_hash(path: str, key: FileKey, content: str) -> None:
 def file_hash(path: str) -> tuple[FileKey, str]:
     """Which file was opened, as it was before the first byte was read, and what was in it."""
     digest = sha256()
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    descriptor = os.open(path, OPEN_FLAGS)
     with open(descriptor, "rb", buffering=0) as file:
         key = key_of(os.fstat(descriptor))
         unread = key[2]
