@@ -13,7 +13,7 @@ from approving import trust_demo
 from running import kinds, made_manager, only_record
 
 from skillkit import GUARDED, TRUSTED, ApprovalUnavailableError, ScriptPolicy, SkillManager
-from skillkit.core import executor
+from skillkit.core import flow
 from skillkit.core.run import granted_paths
 from skillkit.core.runs import Decision, PreparedRun
 from skillkit.testing import ScriptedApprover
@@ -24,7 +24,7 @@ ASKING = replace(TRUSTED, approval="first_run")
 
 def swapped_before_the_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """The last moment there is: everything has been checked, nothing has been started."""
-    start = executor.__dict__["started_and_run"]
+    start = flow.__dict__["started_and_run"]
 
     def swap_and_start(*given: Any) -> Any:
         for name, text in (("scripts/run.sh", "echo evil\n"), ("lib.txt", "evil\n")):
@@ -32,7 +32,7 @@ def swapped_before_the_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
             os.replace(folder / "other", folder / "skills/demo" / name)
         return start(*given)
 
-    patch.setattr(executor, "started_and_run", swap_and_start)
+    patch.setattr(flow, "started_and_run", swap_and_start)
 
 
 def manager_of(folder: Path, policy: ScriptPolicy, *answers: str, **settings: Any) -> SkillManager:

@@ -237,9 +237,9 @@ def test_without_mounts_a_skill_changed_after_the_decision_does_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, robbed: str
 ) -> None:
     """All of the folder is looked at again just before the start, also when one call decides and runs."""
-    from skillkit.core import executor
+    from skillkit.core import flow
 
-    decide = executor.__dict__["decide"]
+    decide = flow.__dict__["decide"]
 
     def decide_and_be_robbed(*given: object) -> object:
         ruling: object = decide(*given)
@@ -249,6 +249,6 @@ def test_without_mounts_a_skill_changed_after_the_decision_does_not_run(
     with runnable(tmp_path, ". scripts/beside.sh\n") as manager:
         (tmp_path / "skills/demo/scripts/beside.sh").write_text("echo good\n")
         assert manager.execute_skill_script("demo", "run").stdout == "good\n"
-        monkeypatch.setattr(executor, "decide", decide_and_be_robbed)
+        monkeypatch.setattr(flow, "decide", decide_and_be_robbed)
         with pytest.raises(ContentChangedError, match="changed"):
             manager.execute_skill_script("demo", "run")

@@ -315,7 +315,7 @@ def test_what_replaces_the_workspace_between_the_last_look_and_the_walls_is_not_
         exchanged(sub, other)
         return whole(*given, **named)
 
-    monkeypatch.setattr("skillkit.core.executor.walls_around", swapped)
+    monkeypatch.setattr("skillkit.core.flow.walls_around", swapped)
     with manager_at(tmp_path, sub) as manager, pytest.raises(Exception, match="walls could not be put up"):
         manager.execute_skill_script("demo", "reads")
     assert not (sub / "made").exists()

@@ -21,7 +21,7 @@ from skillkit.core.workspaces import named_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.executor import Flow, OnOutput
+    from skillkit.core.flow import Flow, OnOutput
     from skillkit.core.questions import Approver, OptionAnswer
     from skillkit.core.resolve import CallArguments
     from skillkit.core.runs import PreparedRun, ScriptExecutionResult
@@ -237,7 +237,7 @@ class SkillManager:
         with self._lock:
             flow = self._flows.get(id(policy))
             if flow is None:
-                from skillkit.core.executor import Flow
+                from skillkit.core.flow import Flow
 
                 flow = self._flows[id(policy)] = Flow(
                     policy,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from skillkit.core.approving import Cancellation, unavailable
 from skillkit.core.decide import joint_request
 from skillkit.core.exceptions import ApprovalUnavailableError, ContentChangedError, ScriptRefusedError, SkillKitError
-from skillkit.core.executor import Flow, OnOutput
+from skillkit.core.flow import Flow, OnOutput
 from skillkit.core.models import Skill
 from skillkit.core.questions import Approver, OptionAnswer
 from skillkit.core.resolve import CallArguments

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
-from skillkit.core.executor import Flow, OnOutput
 from skillkit.core.files import Folder
 from skillkit.core.find.references import ScriptReference
+from skillkit.core.flow import Flow, OnOutput
 from skillkit.core.instructions import instructions_for
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill, SkillMetadata
