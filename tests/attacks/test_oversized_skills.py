@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ from skillkit.cli.main import cli
 from skillkit.core import digest
 from skillkit.core.runs import Decision
 from skillkit.integrations.functions import SkillFunctions
+from skillkit.testing import ScriptedApprover
 
+# What a person approved always runs from a copy.
+ASKED = replace(STANDARD, approval="first_run")
 POLICIES = [pytest.param(policy, id=name) for name, policy in (("trusted", TRUSTED), ("standard", STANDARD))]
 
 
@@ -156,7 +160,9 @@ def test_a_file_with_a_hole_larger_than_a_skill_is_refused_before_it_is_read(
 
 
 def test_a_hole_takes_no_room_in_the_state(tmp_path: Path) -> None:
-    with made_manager(tmp_path, {"scripts/run.sh": "echo ran\n"}, policy=STANDARD) as manager:
+    with made_manager(
+        tmp_path, {"scripts/run.sh": "echo ran\n"}, policy=ASKED, approver=ScriptedApprover("yes_once")
+    ) as manager:
         (tmp_path / "skills/demo/hole").touch()
         os.truncate(tmp_path / "skills/demo/hole", 150_000_000)
         assert manager.execute_skill_script("demo", "run").stdout == "ran\n"
@@ -173,7 +179,8 @@ def test_what_is_in_git_does_not_count(tmp_path: Path) -> None:
 
 
 def test_forty_edits_of_a_large_skill_leave_a_few_copies(tmp_path: Path) -> None:
-    with made_manager(tmp_path, {"scripts/run.sh": "echo ran\n"}, policy=STANDARD) as manager:
+    approver = ScriptedApprover(*["yes_once"] * 40)
+    with made_manager(tmp_path, {"scripts/run.sh": "echo ran\n"}, policy=ASKED, approver=approver) as manager:
         for number in range(40):
             (tmp_path / "skills/demo/data").write_bytes(os.urandom(100_000) + bytes([number]))
             assert manager.execute_skill_script("demo", "run").stdout == "ran\n"
