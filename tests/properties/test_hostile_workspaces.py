@@ -307,8 +307,8 @@ def require_harmless(tier: str, things: list[Thing], acts: list[Act]) -> None:
         for path, kept in before.items():
             assert kept_of(Path(path)) == kept
         assert new_obeyed(laid.workspace, known) == []
-        for path in (laid.workspace / each for act in acts for each in act[1:] if is_obeyed(Path(each))):
-            assert not os.path.lexists(path) or str(path) in known, "where nobody can list it"
+        for met in (laid.workspace / each for act in acts for each in act[1:] if is_obeyed(Path(each))):
+            assert not os.path.lexists(met) or str(met) in known, "where nobody can list it"
         for name in ("first", "last"):
             for path in (f"free/{name}", f"free/made/by/it/{name}"):
                 assert (laid.workspace / path).read_text() == "mine"
