@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from skill_folders import skill_folder
 from workspaces import WALLS
 
-from skillkit import ScriptExecutionResult, ScriptPolicy, SkillManager
+from skillkit import SandboxUnavailableError, ScriptExecutionResult, ScriptPolicy, SkillManager
 from skillkit.core.guarded_names import guarded_inside, is_guarded_name
 
 FOLDERS = ("", "a", "a/b", "a/b/c", "pkg/web", "deep/er/and/deeper")
@@ -42,6 +42,7 @@ ACTS = (
     "mkdir",
     "chmod",
     "close",
+    "hide",
     "shape",
     "replace_parent",
 )
@@ -95,6 +96,8 @@ def chmod(path, other):
     os.chmod(path, 0o777)
 def close(path, other):
     os.chmod(path, 0)
+def hide(path, other):
+    os.chmod(path, 0o311)
 def shape(path, other):
     for name in ("HEAD", "config", "objects/x", "refs/x", "pyvenv.cfg", "hooks/pre-commit"):
         write(path + "/" + name, other)
@@ -275,6 +278,10 @@ def laid_out(things: list[Thing]) -> Iterator[Laid]:
             laid.lay(shape, place, name, target)
         yield laid
     finally:
+        for top, below, _ in os.walk(folder):  # copies of skills are read-only, and a script may have closed folders
+            for name in below:
+                if not os.path.islink(os.path.join(top, name)):
+                    os.chmod(os.path.join(top, name), 0o700)
         shutil.rmtree(folder)
 
 
@@ -290,12 +297,18 @@ def require_harmless(tier: str, things: list[Thing], acts: list[Act]) -> None:
         outside = [laid.world / name for name in ("sibling", "home", "skills", "state/canary")]
         before = {str(path): kept_of(path) for path in [*outside, *(laid.workspace / each for each in laid.obeyed)]}
         known = {str(path) for path in laid.workspace.rglob("*")}
-        result = run(laid, acts, WALLS)
+        try:
+            result = run(laid, acts, WALLS)
+        except SandboxUnavailableError as error:  # a machine on which links cannot be guarded
+            assert error.missing == ("guard",)  # noqa: PT017 - whatever else was raised passes through
+            return
         assert result.success, result.stderr
         assert result.isolation.tier == tier
         for path, kept in before.items():
             assert kept_of(Path(path)) == kept
         assert new_obeyed(laid.workspace, known) == []
+        for met in (laid.workspace / each for act in acts for each in act[1:] if is_obeyed(Path(each))):
+            assert not os.path.lexists(met) or str(met) in known, "where nobody can list it"
         for name in ("first", "last"):
             for path in (f"free/{name}", f"free/made/by/it/{name}"):
                 assert (laid.workspace / path).read_text() == "mine"
@@ -409,6 +422,15 @@ FOUND: dict[str, Scene] = {
     "a folder in the place of a file": (
         [("file", "pkg/web", "CLAUDE.md", "")],
         [("remove", "pkg/web/CLAUDE.md", ""), ("write", "pkg/web/CLAUDE.md/CLAUDE.md", "")],
+    ),
+    "a folder whose names nobody can list": (
+        [("plain", "pkg/web", "", "x.txt")],
+        [("write", "pkg/web/CLAUDE.md", ""), ("hide", "pkg/web", "")],
+    ),
+    "a workspace whose names nobody can list": ([], [("write", "CLAUDE.md", ""), ("hide", ".", "")]),
+    "closed folders in each other": (
+        [("plain", "a/b/c", "", "x.txt")],
+        [("write", "a/b/c/CLAUDE.md", ""), ("hide", "a/b/c", ""), ("hide", "a/b", ""), ("close", "a", "")],
     ),
     "no way in": (
         [("file", "pkg/web", "CLAUDE.md", "")],

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from skillkit.core.owned import require_own_folder
 from skillkit.core.paths import Judged, is_inside, judge, real_path
-from skillkit.core.run.guard.aside import ASIDE, SetAside, set_aside
+from skillkit.core.run.guard.aside import ASIDE, SetAside, open_below, set_aside
 from skillkit.core.run.guard.journal import Entry, Journal
 from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
 from skillkit.core.run.guard.own import importable_names, own_folders
@@ -122,11 +122,14 @@ class Guard:
         """Looked for again after each move: what hid in a guarded place can be guarded for a reason of its own."""
         moved: list[SetAside] = []
         tried = set(put)
+        _open_up(look.tree.root, [look.tree.root])
         while True:
             seen = self._seen(look.tree, is_after_run=True)
             new = [each for each in seen if each.identity not in look.known and each.path not in put]
             paths = [path for each in new for path in _to_move(each, look.folders) if path not in tried]
-            if not paths:
+            closed = [each.path for each in new if each.path in look.folders and each.path not in tried]
+            tried.update(closed)
+            if not _open_up(look.tree.root, closed) and not paths:
                 return moved
             tried.update(paths)
             moved += set_aside(look.tree.root, paths, self._state_folder)
@@ -192,6 +195,15 @@ class Guard:
     def _left_by(self, entry: Entry, tree: Tree) -> list[str]:
         new = [each for each in self._seen(tree, is_after_run=True) if each.identity not in entry.known]
         return [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
+
+
+def _open_up(root: str, folders: Iterable[str]) -> bool:
+    """Open to their owner again what a script closed: names in it could be used by whoever knows them."""
+    closed = [path for path in folders if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
+    for path in closed:
+        with suppress(OSError), open_below(root, path) as folder:
+            folder.allow_all()
+    return bool(closed)
 
 
 def _to_move(place: Place, folders: frozenset[str]) -> list[str]:
