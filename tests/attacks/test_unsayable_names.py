@@ -66,7 +66,7 @@ REFUSED: dict[str, Attempt] = {
     "program": lambda manager, name: InlineProcessor(manager).feed(f"%{{{name}}}"),
     "command": lambda manager, name: InlineProcessor(manager).feed(f"!{{demo:scripts/{name}}}"),
     "command of a skill": lambda manager, name: InlineProcessor(manager).feed(f"!{{{name}:scripts/run.sh}}"),
-    "workspace": lambda manager, name: InlineProcessor(manager, workspace=f"/tmp/{name}").feed("!{ls}"),
+    "workspace": lambda manager, name: manager.execute_skill_script("demo", "run.sh", workspace=f"/tmp/{name}"),
 }
 
 

@@ -77,9 +77,12 @@ def test_a_closed_place_is_no_workspace_by_whatever_name(closed: Path, tmp_path:
     with pytest.raises(ConfigurationError, match=r"never opened to scripts.*Name a folder"):
         manager_at(tmp_path, closed)
     with made_manager(tmp_path, {"scripts/reads.sh": READS}) as manager:
-        for name in ("execute_skill_script", "prepare_skill_script"):
-            with pytest.raises(ConfigurationError, match="never opened to scripts"):
-                getattr(manager, name)("demo", "reads", workspace=closed)
+        with pytest.raises(ConfigurationError, match="never opened to scripts"):
+            manager.execute_skill_script("demo", "reads", workspace=closed)
+        prepared = manager.prepare_skill_script("demo", "reads", workspace=closed)
+        with pytest.raises(ConfigurationError, match="never opened to scripts"):
+            manager.complete_skill_script(prepared)
+        assert kinds(tmp_path) == ["refused", "refused"]
         with pytest.raises(ConfigurationError, match="never opened to scripts"):
             InlineProcessor(manager, workspace=closed)
 

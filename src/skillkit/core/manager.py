@@ -12,7 +12,7 @@ from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.discovery import discover
 from skillkit.core.find.index import SkillIndex
 from skillkit.core.find.plugins import plugin_roots
-from skillkit.core.find.roots import PathLike, Root, agent_roots, existing_folder, path_roots, project_roots
+from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, project_roots
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
 from skillkit.core.state import state_folder
@@ -84,7 +84,7 @@ class SkillManager:
         """Bound to the folder that is there now; one that was named before stays what it is."""
         if isinstance(workspace, Workspace):
             return workspace
-        return named_workspace(existing_folder(workspace, "workspace"), self.state_dir)
+        return named_workspace(workspace, self.state_dir)
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -303,7 +303,8 @@ class SkillManager:
             stdin=stdin,
             timeout=self.default_script_timeout if timeout is None else timeout,
             session_id=session_id or self.session_id,
-            workspace=self.named_workspace if workspace is None else self.name_workspace(workspace),
+            # A path is looked at with the rest of the call, so that a bad one is on record.
+            workspace=self.named_workspace if workspace is None else workspace,
         )
 
     def _found(self) -> SkillIndex:

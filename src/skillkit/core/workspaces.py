@@ -35,7 +35,11 @@ class _Hold:
 
 def named_workspace(path: str | Path, state_folder: Path | None, *, setting: str = "workspace") -> Workspace:
     """The folder that `path` leads to now; ConfigurationError if there is none, or if scripts may not work in it."""
-    workspace = _opened(Path(path), setting)
+    try:
+        folder = Path(path).expanduser().absolute()
+    except (OSError, RuntimeError, ValueError) as error:  # `~nobody`; no current folder
+        raise ConfigurationError(f"{setting}: {str(path)!r} cannot be found: {error} Give an absolute path.") from error
+    workspace = _opened(folder, setting)
     require_open(workspace, state_folder, setting=setting)
     return workspace
 

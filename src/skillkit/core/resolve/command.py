@@ -47,7 +47,7 @@ class CallArguments(NamedTuple):
     timeout: float = 30
     output_limit: int = 10_000_000
     session_id: str | None = None
-    workspace: Workspace | Path | None = None
+    workspace: Workspace | str | Path | None = None
     """As it was named before; a path is named by this call."""
     agent_facing: bool = False
     """Whether a model chose the arguments."""
