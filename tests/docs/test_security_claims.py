@@ -1,0 +1,27 @@
+"""The page about security: each claim names the tests that show it, and these exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+PAGE = (TESTS.parent / "docs" / "explanation" / "security.md").read_text()
+SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
+CLAIMING = ("Inside the workspace", "Names are opened once", "The state and the record")
+
+
+def test_every_test_that_is_named_exists() -> None:
+    files = {path.name for path in TESTS.rglob("test_*.py")}
+    functions = {name for path in TESTS.rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())}
+    named = set(re.findall(r"`(test_\w+(?:\.py)?)`", PAGE))
+    assert named - files - functions == set()
+    assert len(named) > 40
+
+
+def test_every_claim_names_a_test() -> None:
+    for title in CLAIMING:
+        rows = re.findall(r"^\| (?!what|-)(.*)", SECTIONS[title], re.MULTILINE)
+        points = re.findall(r"^- ((?:.*\n)(?:  .*\n)*)", SECTIONS[title], re.MULTILINE)
+        assert rows or points
+        assert [each for each in (*rows, *points) if "`test_" not in each] == []
