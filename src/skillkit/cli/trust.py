@@ -80,7 +80,7 @@ def add_command(
     as_json: bool,
     **chosen: Unpack[Chosen],
 ) -> None:
-    """Trust a skill with exactly its present content, within the walls that are shown.
+    """Trust a skill as it is now, within the walls shown.
 
     A run that would get more than these walls give, such as the network, is asked about all the same.
 

@@ -93,6 +93,8 @@ def _opened(path: Path, setting: str) -> Workspace:
         if os.name == "nt" and os.path.isdir(path):  # no folder can be opened there
             seen = os.stat(path)
             return Workspace(Path(os.path.realpath(path)), seen.st_dev, seen.st_ino)
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise ConfigurationError(f"{setting}: {path} is not a folder. Create it, or name another.") from error
         reason = getattr(error, "strerror", None) or error
         raise ConfigurationError(f"{setting}: {path} cannot be opened: {reason}. Name a folder that exists.") from error
     if not stat.S_ISDIR(os.fstat(hold.descriptor).st_mode):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from skillkit.core.closed_places import closed_places
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.paths import Judged, is_inside, judge, real_path
+from skillkit.core.paths import Judged, judge, real_path
 from skillkit.core.policy import ScriptPolicy
 from skillkit.core.runs import ScriptCommand
 from skillkit.core.values import Workspace
@@ -46,36 +45,18 @@ def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
 
 
 def judged_paths(
-    setting: str, policy: ScriptPolicy, named: Mapping[Path, str], roots: Sequence[str], state_folder: Path
+    setting: str, policy: ScriptPolicy, named: Mapping[Path, str], state_folder: Path
 ) -> tuple[Judged, ...]:
     """Those of a policy's paths that exist; the script sees that the others are missing either way.
 
-    `named` says where they led before, `roots` are the folders that scripts may write: a link that one of them can
-    have made opens nothing.
+    `named` says where they led when the policy was taken up: what leads elsewhere by now, a script may have led there.
     """
     opened = open_paths(getattr(policy, setting), state_folder, setting=setting)
     for path, judged in opened.items():
-        if judged.path != str(path):
-            _refuse_astray(path, judged.path, named.get(path, judged.path), roots, state_folder)
+        before = named.get(path, judged.path)
+        if judged.path != before:
+            raise ConfigurationError(
+                f"{setting}: {path} led to {before} when the policy was taken up, and leads to {judged.path} now; a "
+                f"script can have done that. If you want what it leads to, name that, and start anew."
+            )
     return tuple(opened.values())
-
-
-def _refuse_astray(path: Path, real: str, before: str, roots: Sequence[str], state_folder: Path) -> None:
-    places = closed_places(state_folder)
-    is_new, is_closed = real != before, places.hold(real)
-    left = [
-        root for place in _places_on(path) for root in roots if is_inside(place, root) and not is_inside(real, root)
-    ]
-    if is_new or is_closed or left:
-        raise ConfigurationError(
-            f"{path}, which the policy opens to scripts, is or lies behind a link that leads to {real}, and a script "
-            f"can have put it there. Remove the link; or name {real} itself, if scripts are to use that."
-        )
-
-
-def _places_on(path: Path) -> Iterator[str]:
-    """The real folders in which the names of a path are looked up, one after the other."""
-    place, *steps = path.parts
-    for step in steps:
-        yield place
-        place = real_path(os.path.join(place, step))
