@@ -54,13 +54,14 @@ for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM):
         except OSError as error:
             print(type(error).__name__)
 """
+ANOTHER_NETWORK = ("--unshare-user", "--unshare-net", "--die-with-parent", "--dev-bind", "/", "/")
 CASES = {
     "there before": ("SOCK_STREAM", "socket", "", ()),
     "renamed in": ("SOCK_STREAM", "../other", "", ()),
     "made during the run": ("SOCK_STREAM", "socket", "mark", ()),
     "of packets": ("SOCK_SEQPACKET", "../other", "mark", ()),
     "of datagrams": ("SOCK_DGRAM", "../other", "mark", ()),
-    "of another network": ("SOCK_STREAM", "socket", "", ("--unshare-user", "--unshare-net", "--dev-bind", "/", "/")),
+    "of another network": ("SOCK_STREAM", "socket", "", ANOTHER_NETWORK),
 }
 
 
