@@ -139,3 +139,32 @@ def test_a_new_line_that_runs_out_of_sight_is_counted(tmp_path: Path) -> None:
         _, prompt = question(manager)
     assert prompt.unseen == 1
     assert (prompt.risks[0].kind, prompt.risks[0].path) == ("hidden_text", "scripts/run.sh")
+
+
+def test_files_that_are_gone_do_not_crowd_out_what_is_new(tmp_path: Path) -> None:
+    with changed(tmp_path, ["echo"], ["echo"]) as manager:
+        skill = tmp_path / "skills/demo"
+        for number in range(300):
+            (skill / f"a{number:03}.sh").write_text("echo\n")
+        manager.flow.approver = ScriptedApprover("yes_in_session")
+        manager.execute_skill_script("demo", "run")
+        for number in range(300):
+            (skill / f"a{number:03}.sh").unlink()
+        (skill / "zz.txt").write_text(f"{EVIL}\n")
+        _, prompt = question(manager)
+        assert prompt.unseen == 0
+        seen = views(tmp_path, manager)
+    wanted = "".join(f"+{EVIL}".split())
+    assert [name for name, text in seen.items() if wanted not in text] == []
+
+
+def test_files_that_are_too_many_to_show_are_counted_line_by_line(tmp_path: Path) -> None:
+    with changed(tmp_path, ["echo"], ["echo"]) as manager:
+        for number in range(300):
+            (tmp_path / "skills/demo" / f"a{number:03}.sh").write_text(f"echo\n{EVIL}\n")
+        _, prompt = question(manager)
+        seen = views(tmp_path, manager)
+    assert prompt.unseen == 200
+    assert prompt.risks[0].message.startswith("200 added lines are not shown")
+    assert "Alladdedlinesareshown" not in seen["page"]
+    assert "200addedlinesnotshowntotheend" in seen["page"]

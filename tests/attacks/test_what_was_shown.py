@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from approving import Gate, trust_demo
+from click.testing import CliRunner
 from running import made_manager
 
 from skillkit import GUARDED, TRUSTED, ApprovalUnavailableError, OptionAnswer, ScriptPolicy, ScriptRefusedError
+from skillkit.cli.trust import trust
 from skillkit.core.policy import Limits
 from skillkit.core.runs import Decision
 from skillkit.testing import ScriptedApprover
@@ -132,3 +134,37 @@ def test_a_yes_covers_no_other_program_behind_the_same_interpreter(
         with pytest.raises(ScriptRefusedError):
             manager.execute_skill_script("demo", "run")
         assert len(gate.requests) == 2
+
+
+@pytest.mark.parametrize("by", ["session", "session without a name", "trust"])
+def test_a_lasting_yes_covers_no_run_that_may_last_longer(tmp_path: Path, tier: str, by: str) -> None:
+    name = None if by == "session without a name" else "s"
+    person = ScriptedApprover(*([] if by == "trust" else ["yes_in_session"]))
+    with manager_under(GUARDED, tmp_path, person, session_id=name) as manager:
+        if by == "trust":
+            trust_demo(tmp_path, GUARDED)
+        manager.execute_skill_script("demo", "run")
+        assert manager.execute_skill_script("demo", "run", timeout=29).isolation.tier == tier, "less is covered"
+        asked = manager.prepare_skill_script("demo", "run", timeout=31)
+        assert asked.reasons == ("Policy asks a person again, because the run would get more than what was approved.",)
+        with pytest.raises(ApprovalUnavailableError):
+            manager.execute_skill_script("demo", "run", timeout=31)
+
+
+@pytest.mark.parametrize("kind", ["session", "trust"])
+def test_what_an_older_version_kept_is_listed_and_asked_about_once_more(tmp_path: Path, kind: str) -> None:
+    """It did not keep the walls, so nobody can say whether a run is within them."""
+    with manager_under(GUARDED, tmp_path, ScriptedApprover("yes_in_session", "yes_in_session")) as manager:
+        trust_demo(tmp_path, GUARDED) if kind == "trust" else manager.execute_skill_script("demo", "run")
+        assert manager.prepare_skill_script("demo", "run").decision is Decision.ALLOW, "it covers while walls are kept"
+        with manager.flow.store.transaction() as connection:
+            connection.execute("update approvals set walls = ''")
+        asked = manager.prepare_skill_script("demo", "run")
+        assert asked.reasons == (
+            "Policy asks a person once more, because an older skillkit did not keep within which walls it was approved.",
+        )
+        if kind == "trust":
+            told = CliRunner().invoke(trust, ["list", "--state-dir", str(tmp_path / "state")]).output
+            assert "walls unknown" in told
+        manager.execute_skill_script("demo", "run")
+        assert manager.prepare_skill_script("demo", "run").decision is Decision.ALLOW

@@ -24,6 +24,7 @@ from skillkit import (
     ScriptPolicy,
     SkillManager,
 )
+from skillkit.testing import ScriptedApprover
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 pytestmark = pytest.mark.usefixtures("tier")
@@ -209,6 +210,24 @@ def test_a_skill_folder_reached_through_a_link_runs_in_the_real_one(tmp_path: Pa
     with SkillManager(tmp_path / "skills", "", [], [], policy=REQUIRED, state_dir=tmp_path / "state") as manager:
         result = manager.execute_skill_script("demo", "run")
     assert result.stdout == f"{(tmp_path / 'real/skills/demo').resolve()}\n---\n"
+
+
+@pytest.mark.parametrize("state", ["home/state", "state"])
+def test_a_state_folder_behind_a_link_is_no_obstacle(tmp_path: Path, state: str) -> None:
+    """As where a home folder is a link to another disk, or the state folder itself is one."""
+    (tmp_path / "disk/state").mkdir(parents=True, mode=0o700)
+    (tmp_path / "home").symlink_to("disk")
+    (tmp_path / "state").symlink_to("disk/state")
+    (tmp_path / "work").mkdir()
+    files = {"scripts/run.py": "print('ran')\nopen('AGENTS.md', 'w')\n"}
+    policy = ScriptPolicy(allow_scripts=True, sandbox="required", working_directory="workspace")
+    given = {"policy": policy, "approver": ScriptedApprover("yes_in_session"), "workspace": tmp_path / "work"}
+    with made_manager(tmp_path, files, state_dir=tmp_path / state, **given) as manager:
+        for _ in range(2):
+            result = manager.execute_skill_script("demo", "run")
+            assert (result.stdout, result.stderr) == ("ran\n", "")
+            assert "AGENTS.md" in result.hint
+    assert not (tmp_path / "work/AGENTS.md").exists()
 
 
 def test_a_read_only_skill_folder_is_no_obstacle(tmp_path: Path) -> None:

@@ -176,7 +176,8 @@ def change_summary(approved: Path | None, count: int, *, is_new: bool) -> str:
 def list_command(state_dir: Path | None, as_json: bool) -> None:
     """List what is trusted, and whether it is still the same.
 
-    A skill that is changed, gone or unreadable now is asked about again.
+    A skill that is changed, gone or unreadable now is asked about again. So is one whose walls are unknown, because an
+    older skillkit did not keep them: trust it again.
 
     \b
     Examples:
@@ -282,9 +283,12 @@ def state_of(approval: Approval) -> str:
     if not folder.is_dir():
         return "gone"
     try:
-        return "as trusted" if manifest_of(folder).digest == approval.digest else "changed"
+        is_same = manifest_of(folder).digest == approval.digest
     except (OSError, SkillKitError):
         return "unreadable"
+    if not is_same:
+        return "changed"
+    return "as trusted" if approval.walls else "walls unknown"
 
 
 def state_of_agent(file: Path, digest: str) -> str:

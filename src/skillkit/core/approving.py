@@ -90,12 +90,12 @@ class Approving:
         found = self.standing.covering(command.session_id, command.skill_name, command.digest, bounds)
         return (found.kind, found.channel) if found else None
 
-    def is_approved_within_less(self, command: ScriptCommand) -> bool:
-        """Whether this content was approved, so that only the walls can be why that does not cover a run."""
+    def walls_of_content(self, command: ScriptCommand) -> list[Bounds | None]:
+        """Within which this content was approved: where there are any, only they can be why a run is not covered."""
         kept = self._unnamed_session.get(place(command)) if command.session_id is None else None
-        if kept is not None and kept[0] == command.digest:
-            return True
-        return bool(self.standing.of_content(command.session_id, command.skill_name, command.digest))
+        own = [kept[2]] if kept is not None and kept[0] == command.digest else []
+        found = self.standing.of_content(command.session_id, command.skill_name, command.digest)
+        return [*own, *(each.walls for each in found)]
 
     def last_approved_digest(self, command: ScriptCommand) -> str | None:
         """Of what a person approved last for longer than one run, to show what changed since."""

@@ -42,6 +42,8 @@ class Bounds:
     program: tuple[str, ...]
     """Where that interpreter is, and what that leads to."""
     limits: tuple[tuple[str, int], ...]
+    seconds: float
+    """After which it is stopped."""
 
     def hold(self, run: Bounds) -> bool:
         """Whether a run with the other bounds gets nothing that is not within these; a field excuses no other."""
@@ -61,6 +63,7 @@ class Bounds:
                 run.interpreter in (*self.interpreters, self.interpreter),
                 run.interpreter != self.interpreter or run.program == self.program,
                 _are_no_higher(run.limits, self.limits),
+                run.seconds <= self.seconds,
             )
         )
 

@@ -112,8 +112,8 @@ class Flow:
             return PreparedRun(command, ruling.decision, ruling.reasons, channel=covering[1], bounds=bounds)
         if self.approving.last_approved_digest(command) not in (None, command.digest):
             ruling = after_change(ruling)
-        elif self.approving.is_approved_within_less(command):
-            ruling = after_widening(ruling)
+        elif approved := self.approving.walls_of_content(command):
+            ruling = after_widening(ruling, is_known=any(approved))
         prompt = self.prompt((command,), ruling.reasons)
         request = approval_request(command, prompt, bounds, is_coverable=ruling.is_coverable)
         asked = request.asked(time.time())

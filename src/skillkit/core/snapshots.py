@@ -22,6 +22,7 @@ from skillkit.core.digest import SKILL_BYTES, forget, manifest_of
 from skillkit.core.exceptions import ContentChangedError, StateUnavailableError
 from skillkit.core.files import Folder, copy_content
 from skillkit.core.owned import require_own_folder
+from skillkit.core.paths import real_path
 from skillkit.core.runs import Manifest
 from skillkit.core.trees import remove_tree
 
@@ -73,7 +74,7 @@ class Snapshots:
                     self._drop_others(os.fspath(base_directory))
             _require_same(copy, manifest)
             os.utime(self._uses / manifest.digest)
-            yield copy
+            yield Path(real_path(copy))  # a home folder may lie behind a link; walls follow none
         finally:
             os.close(use)
             if not os.path.lexists(copy):

@@ -35,7 +35,7 @@ def test_changed_added_and_removed_files_in_the_order_of_paths(tmp_path: Path) -
         {"SKILL.md": "same\n", "b.py": "one\nthree\n", "a/n.py": "new"},
     )
     assert found == (
-        FileChange("added", "a/n.py", "@@ -0,0 +1,2 @@\n+new\n+\\ No newline at end of file"),
+        FileChange("added", "a/n.py", "@@ -0,0 +1,1 @@\n+new\n\\ No newline at end of file"),
         FileChange("changed", "b.py", "@@ -1,2 +1,2 @@\n one\n-two\n+three"),
         FileChange("removed", "z.py", "@@ -1,1 +0,0 @@\n-old"),
     )
@@ -76,7 +76,7 @@ def test_links_are_shown_as_text_and_never_followed(tmp_path: Path) -> None:
     old, new = folder(tmp_path, "old", {"a": "text\n"}), folder(tmp_path, "new", {})
     os.symlink(secret, new / "a")
     (change,) = changes_between(old, new)
-    assert change == FileChange("changed", "a", f"@@ -1,1 +1,1 @@\n-text\n+link to {secret}")
+    assert change == FileChange("changed", "a", f"- (a text of 1 lines)\n+ (a link to '{secret}')")
 
 
 def test_bytes_that_are_no_text_do_not_look_the_same(tmp_path: Path) -> None:
@@ -86,12 +86,38 @@ def test_bytes_that_are_no_text_do_not_look_the_same(tmp_path: Path) -> None:
 
 def test_a_last_line_that_does_not_end_is_a_change_that_can_be_seen(tmp_path: Path) -> None:
     (change,) = changes(tmp_path, {"a": "x\n"}, {"a": "x"})
-    assert change.diff == "@@ -1,1 +1,2 @@\n x\n+\\ No newline at end of file"
+    assert change.diff == "@@ -1,1 +1,1 @@\n-x\n+x\n\\ No newline at end of file"
 
 
 def test_a_line_that_only_says_so_does_not_hide_a_change(tmp_path: Path) -> None:
     (change,) = changes(tmp_path, {"a": "x"}, {"a": "x\n\\ No newline at end of file\n"})
-    assert change.diff == "(only the end of its last line differs)"
+    word = "\\ No newline at end of file"
+    assert change.diff == f"@@ -1,1 +1,2 @@\n-x\n{word}\n+x\n+{word}"
+
+
+def test_a_byte_that_is_no_text_is_not_the_same_as_the_words_for_it(tmp_path: Path) -> None:
+    (change,) = changes(tmp_path, {"a": b"\xff\n"}, {"a": b"\\xff\n"})
+    assert change.diff == "@@ -1,1 +1,1 @@\n-\\xff\n+\\xff"
+
+
+def test_a_link_is_not_the_same_as_a_text_that_says_where_it_leads(tmp_path: Path) -> None:
+    old, new = folder(tmp_path, "old", {"a": "link to b\n"}), folder(tmp_path, "new", {})
+    os.symlink("b", new / "a")
+    (change,) = changes_between(old, new)
+    assert change.diff == "- (a text of 1 lines)\n+ (a link to 'b')"
+
+
+def test_where_a_link_leads_stays_on_one_line(tmp_path: Path) -> None:
+    old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {})
+    os.symlink("b\n-gone\n... 5 added lines not shown", new / "a")
+    (change,) = changes_between(old, new)
+    assert change.diff.count("\n") == 0
+
+
+@pytest.mark.parametrize("was", [b"\0", b"y" * 2_000_000])
+def test_a_text_in_the_place_of_what_was_none_is_shown(tmp_path: Path, was: bytes) -> None:
+    (change,) = changes(tmp_path, {"a": was}, {"a": "one\ntwo\n"})
+    assert change.diff.endswith("\n@@ -0,0 +1,2 @@\n+one\n+two")
 
 
 def test_an_empty_file_that_is_added_has_no_diff(tmp_path: Path) -> None:
@@ -153,7 +179,7 @@ def test_a_new_line_that_is_cut_counts_as_not_shown(tmp_path: Path) -> None:
 def test_with_all_room_nothing_is_cut(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {f"{n:03}": "x\n" * 2000 for n in range(BRIEF.files + 5)}
     brief = changes(tmp_path, {}, files)
-    assert brief[-1] == FileChange("more", "... 5 more files", "... 5 added")
+    assert brief[-1] == FileChange("more", "... 5 more files", "... 5 added", 10_000)
     whole = changes_between(tmp_path / "old", tmp_path / "new", WHOLE)
     assert [(each.diff.count("\n+"), each.unseen) for each in whole] == [(2000, 0)] * len(files)
 
@@ -182,7 +208,7 @@ def test_more_files_than_a_person_reads_are_counted(tmp_path: Path) -> None:
     old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {f"{n:04}": "x" for n in range(BRIEF.files + 7)})
     found = changes_between(old, new)
     assert len(found) == BRIEF.files + 1
-    assert found[-1] == FileChange("more", "... 7 more files", "... 7 added")
+    assert found[-1] == FileChange("more", "... 7 more files", "... 7 added", 7)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +235,29 @@ def whole_diff(parent: Path) -> list[str]:
 def test_a_file_too_large_to_compare_says_so(tmp_path: Path) -> None:
     (change,) = changes(tmp_path, {"a": "x\n"}, {"a": "y" * 2_000_000})
     assert change.diff == "- (a text of 1 lines)\n+ (a text of 2,000,000 bytes, too large to compare)"
+    assert change.unseen == 1
+    assert whole_diff(tmp_path)[-2] == "+" + "y" * 2_000_000
+
+
+def test_files_that_are_too_much_to_read_for_one_question_are_counted_as_unseen(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {f"{n}.txt": "x" * 900_000 for n in range(40)}
+    found = changes(tmp_path, {}, files)
+    assert sum("too large to compare" in change.diff for change in found) == 40 - 33
+    assert all(change.unseen for change in found), "a line that long is never shown to its end"
+
+
+def test_files_that_are_gone_take_no_place_from_one_that_is_new(tmp_path: Path) -> None:
+    gone: dict[str, str | bytes] = {f"a{n:04}": "x\n" for n in range(BRIEF.files + 50)}
+    found = changes(tmp_path, gone, {"z/new": "new\n"})
+    assert [change.path for change in found if change.kind == "added"] == ["z/new"]
+    assert (found[-1].kind, found[-1].unseen) == ("more", 0)
+
+
+def test_of_too_many_changed_files_code_is_shown_first_and_the_rest_counted(tmp_path: Path) -> None:
+    names = [f"a{n:04}" for n in range(BRIEF.files + 50)]
+    found = changes(tmp_path, dict.fromkeys(names, "x\ny\n"), {**dict.fromkeys(names, "y\nx\nz\n"), "z.sh": "new\n"})
+    assert ("added", "z.sh", 0) in [(change.kind, change.path, change.unseen) for change in found]
+    assert (found[-1].kind, found[-1].unseen) == ("more", 51)
 
 
 def test_what_cannot_take_part_in_a_run_is_no_change(tmp_path: Path) -> None:
@@ -265,7 +314,7 @@ def test_a_binary_file_that_is_added_or_removed_has_one_side(tmp_path: Path) -> 
 
 def test_a_file_that_cannot_be_read_meanwhile_says_so(tmp_path: Path) -> None:
     for name in ("gone", "no\0name"):
-        side = changes_module._side(tmp_path, name, "sha256 0")
+        side = changes_module._side(tmp_path, name, "sha256 0", changes_module.Reading(9, 9))
         assert side is not None
         assert (side.instead, side.size) == ("a file that cannot be read now", 0)
 
@@ -289,5 +338,5 @@ def test_lines_that_stand_once_on_both_sides_divide_what_is_too_large(monkeypatc
 
 
 def test_what_is_shown_of_a_change_has_these_bounds() -> None:
-    assert astuple(BRIEF) == (200, 1000, 64_000, 256_000, 20_000, 2000, 500)
-    assert (changes_module.COMPARED_BYTES, line_diff.COMPARED_LINES) == (1_000_000, 250_000)
+    assert astuple(BRIEF) == (200, 1000, 64_000, 256_000, 20_000, 2000, 500, 1_000_000, 30_000_000)
+    assert line_diff.COMPARED_LINES == 250_000

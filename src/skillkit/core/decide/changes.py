@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skillkit.core.decide.line_diff import groups_of
-from skillkit.core.decide.risk.files import head_of, is_binary
+from skillkit.core.decide.risk.files import head_of, is_binary, is_code_name
 from skillkit.core.decide.risk.findings import shown_path
 from skillkit.core.decide.shortened import BRIEF, WHOLE, Room, shortened
 from skillkit.core.digest import manifest_of
@@ -19,7 +19,6 @@ __all__ = ["BRIEF", "WHOLE", "changes_between", "whole_changes"]
 
 TAKES_PART = ("sha256 ", "link ")
 DIGEST = re.compile("[0-9a-f]{64}")
-COMPARED_BYTES = 1_000_000
 NO_END = "\\ No newline at end of file"
 
 
@@ -30,21 +29,55 @@ class Side:
     lines: tuple[str, ...] = ()
     size: int = 0
     instead: str = ""
+    unread: int = 0
+    """One where there are lines that nobody counted."""
+
+
+Pair = tuple[Side | None, Side | None]
+
+
+@dataclass(slots=True)
+class Reading:
+    """How much of files may still be read to be compared."""
+
+    of_one: int
+    left: int
+
+    def head_of(self, path: Path) -> tuple[bytes, int]:
+        held, size = head_of(path, min(self.of_one, self.left))
+        self.left -= len(held)
+        return held, size
 
 
 def changes_between(old: Path, new: Path, room: Room = BRIEF) -> tuple[FileChange, ...]:
     """In the order of paths. What is the same apart from times and modes is no change."""
     before, after = _entries(old), _entries(new)
-    differing = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    shown = differing[: room.files]
-    diffs = [[*_diff(_side(old, path, before.get(path)), _side(new, path, after.get(path)))] for path in shown]
+    differing = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+    differing.sort(key=lambda path: _turn(path, after))
+    reading = Reading(room.compared_bytes, room.all_compared_bytes)
+    pairs = {
+        path: (_side(old, path, before.get(path), reading), _side(new, path, after.get(path), reading))
+        for path in differing
+    }
+    shown, rest = sorted(differing[: room.files]), differing[room.files :]
+    diffs = zip(shown, shortened((tuple(_diff(*pairs[path])) for path in shown), room), strict=True)
     changes = [
-        FileChange(_kind(path, before, after), shown_path(path), short.text, short.unseen)
-        for path, short in zip(shown, shortened(diffs, room), strict=True)
+        FileChange(
+            _kind(path, before, after),
+            shown_path(path),
+            shown_path(short.text),
+            short.unseen + _unread(pairs[path][1]),
+        )
+        for path, short in diffs
     ]
-    if len(differing) > room.files:
-        changes.append(_the_rest(differing[room.files :], before, after))
+    if rest:
+        changes.append(_the_rest(rest, pairs, before, after))
     return tuple(changes)
+
+
+def _turn(path: str, after: dict[str, str]) -> tuple[bool, bool, str]:
+    """Where there are too many files, what is gone takes no place from what is new, nor other files from code."""
+    return path not in after, not is_code_name(path), path
 
 
 def whole_changes(state_dir: Path, prompt: Prompt) -> tuple[FileChange, ...] | None:
@@ -64,45 +97,59 @@ def _kind(path: str, before: dict[str, str], after: dict[str, str]) -> str:
     return "added" if path not in before else "removed" if path not in after else "changed"
 
 
-def _the_rest(paths: Sequence[str], before: dict[str, str], after: dict[str, str]) -> FileChange:
+def _the_rest(
+    paths: Sequence[str], pairs: dict[str, Pair], before: dict[str, str], after: dict[str, str]
+) -> FileChange:
     counts = Counter(_kind(path, before, after) for path in paths)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
-    return FileChange("more", f"... {len(paths):,} more files", f"... {summary}")
+    unseen = sum(_added_lines(*pairs[path]) for path in paths)
+    return FileChange("more", f"... {len(paths):,} more files", f"... {summary}", unseen)
 
 
-def _side(folder: Path, path: str, content: str | None) -> Side | None:
+def _added_lines(old: Side | None, new: Side | None) -> int:
+    """Without their order, which takes no time."""
+    if new is None:
+        return 0
+    return (Counter(new.lines) - Counter(old.lines if old else ())).total() + _unread(new)
+
+
+def _unread(side: Side | None) -> int:
+    return side.unread if side else 0
+
+
+def _side(folder: Path, path: str, content: str | None, reading: Reading) -> Side | None:
     if content is None:
         return None
     if content.startswith("link "):
-        return Side((f"link to {shown_path(content.removeprefix('link '))}",))
+        return Side(instead=f"a link to {content.removeprefix('link ')!r}")
     try:
-        held, size = head_of(folder / path, COMPARED_BYTES)
+        held, size = reading.head_of(folder / path)
     except (OSError, ValueError):
         return Side(instead="a file that cannot be read now")
     if is_binary(held):
         return Side(size=size, instead=f"a binary file of {size:,} bytes")
     if size > len(held):
-        return Side(size=size, instead=f"a text of {size:,} bytes, too large to compare")
+        return Side(size=size, instead=f"a text of {size:,} bytes, too large to compare", unread=1)
     # With replacement characters two different texts could look the same.
-    return Side(lines_of(held.decode("utf-8", "backslashreplace")), size)
+    return Side(lines_of(held.decode("utf-8", "surrogateescape")), size)
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    """As patch programs count them, with their word for a last line that does not end."""
+    """As patch programs count them; a last line that does not end is none that does, with their word for it below."""
     *lines, rest = text.split("\n")
-    return (*lines, rest, NO_END) if rest else tuple(lines)
+    return (*lines, f"{rest}\n{NO_END}") if rest else tuple(lines)
 
 
 def _diff(old: Side | None, new: Side | None) -> Iterator[str]:
-    sides = (("-", old), ("+", new))
-    if any(side and side.instead for _, side in sides):
-        for sign, side in sides:
-            if side:
-                yield f"{sign} ({side.instead or f'a text of {len(side.lines):,} lines'})"
-        return
-    old_lines, new_lines = (side.lines if side else () for _, side in sides)
-    if old and new and old_lines == new_lines:
-        yield "(only the end of its last line differs)"
+    """What stands in the place of something that is no text is new from its first line."""
+    if (old and old.instead) or (new and new.instead):
+        if old:
+            yield f"- ({old.instead or f'a text of {len(old.lines):,} lines'})"
+        if new and new.instead:
+            yield f"+ ({new.instead})"
+            return
+        old = None
+    old_lines, new_lines = (side.lines if side else () for side in (old, new))
     for group in groups_of(old_lines, new_lines):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"

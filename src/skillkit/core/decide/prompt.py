@@ -72,8 +72,9 @@ def _new_and_not_shown(changes: Sequence[FileChange], skill: str) -> Iterator[Ri
     """What is new is what a person has to judge."""
     for change in changes:
         if change.unseen:
-            told = f"{change.unseen:,} added lines are not shown, or not to their end. skillkit trust diff --all "
-            yield RiskFlag("hidden_text", f"{told}{shown_path(skill)} shows them.", change.path, 0)
+            lines = "added line is" if change.unseen == 1 else "added lines are"
+            told = f"{change.unseen:,} {lines} not shown, or not to the end. skillkit trust diff --all "
+            yield RiskFlag("hidden_text", f"{told}{shown_path(skill)} shows more.", change.path, 0)
 
 
 def _not_shown(command: ScriptCommand, folder: Path) -> Iterator[RiskFlag]:

@@ -36,6 +36,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         interpreter=command.interpreter if command else "",
         program=(command.argv[0], real_path(command.argv[0])) if command else (),
         limits=tuple(asdict(policy.limits).items()),
+        seconds=float(command.timeout if command else policy.timeout_seconds),
     )
 
 

@@ -27,6 +27,7 @@ APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
 FIRST_RUN = "Policy asks a person before a skill's first run."
 CHANGED = "Policy asks a person again, because the skill changed since it was approved."
 WIDER = "Policy asks a person again, because the run would get more than what was approved."
+UNKNOWN = "Policy asks a person once more, because an older skillkit did not keep within which walls it was approved."
 SHOWN_PATHS = 5
 SHOWN_CHARACTERS = 200
 
@@ -81,9 +82,10 @@ def after_change(ruling: Ruling) -> Ruling:
     return ruling._replace(reasons=tuple(CHANGED if reason == FIRST_RUN else reason for reason in ruling.reasons))
 
 
-def after_widening(ruling: Ruling) -> Ruling:
-    """The same, for a skill that was approved as it is, within narrower walls."""
-    return ruling._replace(reasons=tuple(WIDER if reason == FIRST_RUN else reason for reason in ruling.reasons))
+def after_widening(ruling: Ruling, *, is_known: bool) -> Ruling:
+    """The same, for a skill that was approved as it is, within narrower walls or within nobody knows which."""
+    told = WIDER if is_known else UNKNOWN
+    return ruling._replace(reasons=tuple(told if reason == FIRST_RUN else reason for reason in ruling.reasons))
 
 
 def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:

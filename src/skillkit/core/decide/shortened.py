@@ -25,11 +25,14 @@ class Room:
     """Of one line that is new."""
     other_characters: int
     """Of any other line."""
+    compared_bytes: int = 1_000_000
+    """Of one file; a larger one is only named."""
+    all_compared_bytes: int = 30_000_000
 
 
 BRIEF = Room(200, 1000, 64_000, 256_000, 20_000, added_characters=2000, other_characters=500)
 NO_END = 1 << 62
-WHOLE = Room(NO_END, NO_END, NO_END, NO_END, NO_END, NO_END, NO_END)
+WHOLE = Room(NO_END, NO_END, NO_END, NO_END, NO_END, NO_END, NO_END, 50_000_000, NO_END)
 
 
 @dataclass(frozen=True, slots=True)

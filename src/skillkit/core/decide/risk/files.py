@@ -11,11 +11,12 @@ from pathlib import Path
 from skillkit.core.detect.languages import DATA_EXTENSIONS, language_of
 from skillkit.core.runs import Manifest
 
-__all__ = ["Reading", "SkillFile", "files_to_read", "head_of", "is_binary", "link_targets", "opened"]
+__all__ = ["Reading", "SkillFile", "files_to_read", "head_of", "is_binary", "is_code_name", "link_targets", "opened"]
 
 FILES = 200
 FILE_BYTES = 256_000
 ALL_BYTES = 1_000_000
+SHEBANG = b"#!"
 SHEBANG_LIMIT = 256
 SNIFFED_BYTES = 8_192
 DOCUMENTS = (".md", ".markdown", ".mdx")
@@ -88,7 +89,8 @@ def read(folder: Path, path: str, limit: int) -> SkillFile | None:
         return None
     binary = program_kind(path, content)
     if binary or is_binary(content):
-        return SkillFile(path, "", size=size, binary=binary) if binary or is_code_name(path) else None
+        is_told = binary or is_code_name(path) or content.startswith(SHEBANG)
+        return SkillFile(path, "", size=size, binary=binary) if is_told else None
     text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\r\n", "\n")
     first_line = text[:SHEBANG_LIMIT].partition("\n")[0]
     suffix = suffix_of(path)
