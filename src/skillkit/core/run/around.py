@@ -57,19 +57,18 @@ def walls_around(
     in_rules = [each for each in guarded.places if each.path not in put_back]
     interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
-    copy = os.path.realpath(snapshot) if snapshot else None
     protected = [*(each.path for each in in_rules), *guarded.around]
     if policy.allow_filesystem:
         protected += [path for path in everywhere if os.path.lexists(path)]
     search = _notes_on_search(command, opened, policy) if apart is None else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
-    identities |= {path: _unmoved(path) for path in (copy or skill, private, *pinned)}
+    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *pinned)}
     identities |= {each.path: (each.device, each.inode) for each in opened.all}
     identities |= {each.path: (each.device, each.inode) for each in in_rules}
     return Walls(
         skill=skill,
-        snapshot=copy,
+        snapshot=str(snapshot) if snapshot else None,
         work=private,
         interpreter=interpreter,
         apart=str(apart) if apart else None,
