@@ -153,7 +153,12 @@ class StateStore:
     def world(self) -> str:
         """The random id this world was given when its file was made."""
         with self.connection():
-            return self._world
+            return self.connected_world
+
+    @property
+    def connected_world(self) -> str:
+        """The same for who has the connection."""
+        return self._world
 
     @contextmanager
     def connection(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:

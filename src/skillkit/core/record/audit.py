@@ -57,7 +57,7 @@ class AuditLog:
         content = shown_fields(exact_fields(fields))
         try:
             with self._store.connection() as connection:
-                content["world"] = self._store.world()
+                content["world"] = self._store.connected_world
                 text = canonical_json(content)
                 row = self._continued(connection, kind, text) or self._appended(connection, kind, text)
                 self._last = (connection, row[0], row[-1])

@@ -64,9 +64,19 @@ class _Room:
         shown: dict[str, JSON] = {}
         for name, value in islice(fields.items(), ITEMS):
             kept = name if name in _unchanged else shown_text(name, NAME_CHARACTERS)
+            if value is None or value is True or value is False or self._holds_known(value):
+                shown[kept] = value
+                continue
             is_digest = name in _DIGEST_NAMES and isinstance(value, str) and _DIGEST.fullmatch(value)
             shown[kept] = value if is_digest else self.value(value, levels)
         return shown
+
+    def _holds_known(self, value: JSON) -> bool:
+        """A short text that was looked at before; it counts as any other."""
+        if type(value) is not str or value not in _unchanged or self.characters < _SHORT_CHARACTERS:
+            return False
+        self.characters -= len(value)
+        return True
 
     def value(self, value: JSON, levels: int) -> JSON:
         if isinstance(value, str):
@@ -79,7 +89,7 @@ class _Room:
             return _CUT
         if isinstance(value, Mapping):
             return self.mapping(value, levels - 1)
-        items = [self.value(item, levels - 1) for item in value[:ITEMS]]
+        items = [item if self._holds_known(item) else self.value(item, levels - 1) for item in value[:ITEMS]]
         return items if len(value) <= ITEMS else [*items, _CUT]
 
 
