@@ -6,12 +6,16 @@ import os
 import signal
 import sys
 
+from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.paths import Judged
+
 if sys.platform == "linux":
     import fcntl
     import resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Self
 
 __all__ = ["Descriptors", "Feed"]
@@ -55,8 +59,12 @@ class Descriptors:
     def close_all(self) -> None:
         self.close(*self._open)
 
+    def given(self, contents: Iterable[bytes], places: Iterable[Judged], *, least: int) -> list[int]:
+        """Readable descriptors with these bytes, then those of what was judged, all numbered `least` or above."""
+        memories = [self.memory(content, least=least) for content in contents]
+        return memories + [self.kept(_open_judged(place), least=least) for place in places]
+
     def memory(self, content: bytes, *, least: int) -> int:
-        """A readable descriptor with this content, numbered `least` or above."""
         fd = self.kept(os.memfd_create("skillkit", os.MFD_CLOEXEC), least=least)
         rest = memoryview(content)
         while rest:
@@ -69,6 +77,28 @@ class Descriptors:
         for fd in self._open.intersection(fds):
             self._open.remove(fd)
             os.close(fd)
+
+
+def _open_judged(place: Judged) -> int:
+    """Without any right to read or write: walls are put around what it stands for, whatever has its name by now."""
+    try:
+        fd = os.open(place.path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise _replaced(place.path) from None
+    seen = os.fstat(fd)
+    if (seen.st_dev, seen.st_ino) != (place.device, place.inode):
+        os.close(fd)
+        raise _replaced(place.path)
+    return fd
+
+
+def _replaced(path: str) -> SandboxUnavailableError:
+    remedy = f"Look who changes {path}, and try again."
+    return SandboxUnavailableError(
+        f"The walls could not be put up: {path} was replaced or removed meanwhile. Nothing was run. {remedy}",
+        missing=("files",),
+        remedy=remedy,
+    )
 
 
 class Feed:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
+from skillkit.core.paths import Judged
 from skillkit.core.policy import Limits
 from skillkit.core.run import portable
 from skillkit.core.run.capture import READ_SIZE, Capture
@@ -68,6 +69,7 @@ class ProcessRequest(NamedTuple):
     output_limit: int = 10_000_000  # bytes kept of each stream
     contents: tuple[bytes, ...] = ()  # each becomes a descriptor whose number replaces `descriptor(n)` in argv
     job_limits: Limits | None = None  # for a job object, on Windows
+    places: tuple[Judged, ...] = ()  # likewise, each opened if it still is what was judged
 
 
 # Of such a tree, interrupted before it was known, every pid is looked at, whatever others know about it.
@@ -179,6 +181,7 @@ def run_confined(
         output_limit,
         contents=confined.contents,
         job_limits=confined.job_limits,
+        places=confined.places,
     )
     return run_process(request, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, on_stop=on_stop)
 
@@ -231,17 +234,17 @@ class _Run:
         stderr, stderr_end = held.pipe()
         liveness, liveness_end = held.pipe()
         stdin, self._feed_fd = held.pipe() if request.stdin else (DEVNULL, -1)
-        memories = [held.memory(content, least=FIRST_FREE_FD) for content in request.contents]
+        given = held.given(request.contents, request.places, least=FIRST_FREE_FD)
         marker = new_marker()
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
-        start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, memories)
+        start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, given)
         mark, pipes = marker.encode(), (liveness, stdout, stderr)
         self.tree = Tree(UNBORN.pid, mark, pipes, UNBORN.started, UNBORN.order)
         self._captures = dict(zip((stdout, stderr), self._all_captures, strict=True))
         pid, began, order = enlisted(partial(spawned, start, self._born))
         self.tree = Tree(pid, mark, pipes, began, order)
-        held.close(stdin, stdout_end, stderr_end, liveness_end, *memories)
+        held.close(stdin, stdout_end, stderr_end, liveness_end, *given)
         self._watch()
 
     def _watch(self) -> None:
@@ -375,8 +378,8 @@ def _run_portably(
     streams = (PIPE if request.stdin else DEVNULL, PIPE, PIPE)
     environment = _marked(request, new_marker())
     with portable.job_for(request.job_limits) as job, Descriptors() as held:
-        memories = [held.memory(content, least=FIRST_FREE_FD) for content in request.contents]
-        popen = opened(request.argv, request.cwd, environment, streams, memories)
+        given = held.given(request.contents, request.places, least=FIRST_FREE_FD)
+        popen = opened(request.argv, request.cwd, environment, streams, given)
         held.close_all()
         try:
             why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled, job)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from skillkit.core.paths import Judged
 from skillkit.core.policy import Limits
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import Confined, Walls
@@ -261,3 +262,22 @@ def test_what_is_mounted_by_name_is_looked_at_before_the_script_starts() -> None
     assert words[at + 3 : at + 8] == ("skillkit-walls", "/usr/bin/stat", "7:8\n1:2", "/w", "/w/.git")
     assert words[at + 8] == "/usr/bin/prlimit"
     assert "/w" not in words[at + 2].replace("skillkit-walls", "")
+
+
+def test_what_was_judged_is_mounted_by_descriptor_where_bwrap_can() -> None:
+    walls = replace(GUARDED, identities={"/w": (7, 8), "/w/.git": (1, 2)})
+    got = confined(walls, replace(SANDBOX, has_bind_fd=True))
+    assert got.places == (Judged("/w", 7, 8), Judged("/w/.git", 1, 2))
+    words = " ".join(got.argv)
+    assert " --bind-fd {descriptor 3} /w " in words
+    assert " --ro-bind-fd {descriptor 4} /w/.git --ro-bind /w/CLAUDE.md /w/CLAUDE.md" in words
+    assert "/bin/sh" not in got.argv, "nothing that was judged is left to compare"
+
+
+def test_what_is_beyond_the_number_of_descriptors_is_compared() -> None:
+    paths = tuple(f"/r{number}" for number in range(60))
+    walls = replace(WALLS, readable=paths, identities=dict.fromkeys(paths, (1, 2)))
+    got = confined(walls, replace(SANDBOX, has_bind_fd=True))
+    assert len(got.places) == 40
+    at = got.argv.index("/bin/sh")
+    assert [word for word in got.argv[at:] if word.startswith("/r")] == sorted(paths)[40:]

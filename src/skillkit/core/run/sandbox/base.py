@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from skillkit.core.paths import Judged
 from skillkit.core.policy import Limits
 from skillkit.core.runs import Isolation
 
@@ -56,7 +57,7 @@ class Walls:
 
 
 class Confined(NamedTuple):
-    """A command inside walls; an argument made by `descriptor(n)` stands for the n-th of `contents`."""
+    """A command inside walls; an argument made by `descriptor(n)` stands for the n-th of `contents` and `places`."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -66,6 +67,8 @@ class Confined(NamedTuple):
     isolation: Isolation
     job_limits: Limits | None = None
     """What a Windows job object has to keep; everywhere else `argv` says it all."""
+    places: tuple[Judged, ...] = ()
+    """Opened when the command starts, if they still are what was judged; their descriptors follow the contents'."""
 
 
 class Sandbox(Protocol):

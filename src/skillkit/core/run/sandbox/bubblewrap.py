@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from skillkit.core.paths import is_inside
+from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import Confined, Walls, descriptor
 from skillkit.core.run.sandbox.machine import Machine, has_socket_in
@@ -18,6 +18,7 @@ __all__ = ["MOUNTER", "BubblewrapSandbox"]
 
 MOUNTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounter.py")
 READY, GO = 8, 9  # its descriptors; single digits, a plain shell takes no others
+MOST_PLACES = 40  # that are mounted by descriptor; the others by name, and then compared
 FEW_GUARDS = 12  # as many mounts bwrap makes sooner than the mounter starts
 
 HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
@@ -35,10 +36,14 @@ SPARE_CPU_SECONDS = 5  # the timeout comes first
 UNMAPPED_ID = 65534  # what the kernel shows for ids that do not exist inside
 
 
-def as_option(mount: Mount) -> list[str]:
+def _as_option(mount: Mount) -> list[str]:
     if not mount.source:
         return ["--tmpfs", mount.target, "--remount-ro", mount.target]
     return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
+
+
+def _as_option_by_descriptor(mount: Mount, number: int) -> list[str]:
+    return ["--bind-fd" if mount.writable else "--ro-bind-fd", descriptor(number), mount.target]
 
 
 def _as_place(path: str, kind: str, identities: Mapping[str, tuple[int, int]]) -> bytes:
@@ -102,6 +107,8 @@ class BubblewrapSandbox:
     mounter: tuple[str, ...] = ()
     """The words that start the mounter; empty where it does not work."""
     has_disable_userns: bool = True
+    has_bind_fd: bool = False
+    """Whether it takes what it mounts by descriptor, too."""
     dies_with_thread: bool = False
     """Whether the kernel ends a run with the thread that started it: also when the whole program is killed."""
     has_socket_in: Callable[[tuple[str, ...]], bool] = has_socket_in
@@ -118,14 +125,25 @@ class BubblewrapSandbox:
         lifetime = WITH_THREAD if self.dies_with_thread else ()
         prefix: tuple[str, ...] = ()
         guards = tuple(mount for mount in folders.guards if mount.target not in walls.links)
-        before = _compare(self.stat, _identities((*folders.grants, *guards, *folders.covers), walls))
+        mounts: list[str] = []
+        places: list[Judged] = []
         if self.needs_mounter(walls) and self.mounter:
             prefix = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
             contents = (*contents, _for_mounter(folders, walls))
             guards, before = (), _wait_for_mounter()
-        options = [*NAMESPACES, *lifetime, *self._identity(walls), *self._root(walls)]
-        for mount in (*folders.grants, *guards, *folders.covers):
-            options += as_option(mount)
+            for mount in (*folders.grants, *folders.covers):
+                mounts += _as_option(mount)
+        else:
+            by_name = []
+            for mount in (*folders.grants, *guards, *folders.covers):
+                if self.has_bind_fd and mount.source in walls.identities and len(places) < MOST_PLACES:
+                    mounts += _as_option_by_descriptor(mount, len(contents) + len(places))
+                    places.append(Judged(mount.source, *walls.identities[mount.source]))
+                else:
+                    mounts += _as_option(mount)
+                    by_name.append(mount)
+            before = _compare(self.stat, _identities(by_name, walls))
+        options = [*NAMESPACES, *lifetime, *self._identity(walls), *self._root(walls), *mounts]
         # Without these two a script could fill the host's memory through file systems nobody limits.
         options += ["--remount-ro", "/dev", "--remount-ro", "/"]
         options += ["--chdir", cwd, "--seccomp", descriptor(0), "--"]
@@ -135,6 +153,7 @@ class BubblewrapSandbox:
             environment={**environment, **private},
             contents=contents,
             isolation=self._isolation(walls, unix_sockets=unix_sockets),
+            places=tuple(places),
         )
 
     def mounts(self, walls: Walls) -> Mounts:

@@ -135,8 +135,15 @@ def _bubblewrap() -> Sandbox:
         stat=_required("stat", "coreutils"),
         mounter=(sys.executable, "-I", "-S", "-X", "utf8", MOUNTER),
         has_disable_userns=not is_setuid,
+        has_bind_fd=_has_option(program, b"--ro-bind-fd"),
         dies_with_thread=True,
     )
+
+
+def _has_option(program: str, option: bytes) -> bool:
+    """Distributions bring some of a later version's options, so that its number says little; its help text is in it."""
+    with open(program, "rb") as file:
+        return option in file.read()
 
 
 def _required(name: str, package: str) -> str:
