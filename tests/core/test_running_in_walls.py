@@ -221,7 +221,11 @@ def test_a_state_folder_behind_a_link_is_no_obstacle(tmp_path: Path, state: str)
     (tmp_path / "work").mkdir()
     files = {"scripts/run.py": "print('ran')\nopen('AGENTS.md', 'w')\n"}
     policy = ScriptPolicy(allow_scripts=True, sandbox="required", working_directory="workspace")
-    given = {"policy": policy, "approver": ScriptedApprover("yes_in_session"), "workspace": tmp_path / "work"}
+    given: dict[str, Any] = {
+        "policy": policy,
+        "approver": ScriptedApprover("yes_in_session"),
+        "workspace": tmp_path / "work",
+    }
     with made_manager(tmp_path, files, state_dir=tmp_path / state, **given) as manager:
         for _ in range(2):
             result = manager.execute_skill_script("demo", "run")
