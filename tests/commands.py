@@ -53,5 +53,6 @@ WIDER: tuple[dict[str, object], ...] = (
     {"interpreter": "zsh"},
     {"program": ("/opt/bash", "/opt/bash")},
     {"limits": tuple((name, value + 1) for name, value in BOUNDS.limits)},
+    {"seconds": BOUNDS.seconds + 1},
 )
 """Each gives a run something that BOUNDS do not."""

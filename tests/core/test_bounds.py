@@ -48,6 +48,7 @@ def test_what_is_narrower_is_within() -> None:
         {"as_root": False},
         {"argument_paths": False},
         {"limits": limits},
+        {"seconds": 1.0},
     ):
         assert shown.hold(replace(shown, **narrower)), narrower
     assert not replace(shown, argument_paths=False).hold(shown)

@@ -179,7 +179,10 @@ def test_a_file_of_a_newer_skillkit_is_left_alone(store: StateStore) -> None:
     with store.connection() as connection:
         connection.execute("pragma user_version = 99")
     store.close()
-    with pytest.raises(StateUnavailableError, match=r"made by a newer skillkit: version 99.*another folder"):
+    with pytest.raises(
+        StateUnavailableError,
+        match=r"made by a newer skillkit \(version 99.*\)\. Use that version, or name another folder",
+    ):
         store.world()
 
 

@@ -108,8 +108,13 @@ _FAULTS = {
     sqlite3.SQLITE_NOTADB: ("is not a SQLite file", "Move it away; a new one is made"),
 }
 _UNEXPECTED = ("does not look as skillkit made it", "Move it away and keep it as evidence; a new one is made")
+_NEWER = ("was made by a newer skillkit", "Use that version")
 # Mistakes in a caller's statement are not the state's unavailability.
 _CALLER_FAULTS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
+
+
+class _NewerError(sqlite3.DatabaseError):
+    """A file that only a later version can read."""
 
 
 def state_folder(state_dir: str | Path | None = None) -> Path:
@@ -281,7 +286,7 @@ class StateStore:
                 f"Make {self.folder} a folder this user can write to, or name another with {STATE_VARIABLE}."
             )
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY_CODE
-        what, remedy = _FAULTS.get(code, _UNEXPECTED)
+        what, remedy = _NEWER if isinstance(error, _NewerError) else _FAULTS.get(code, _UNEXPECTED)
         return StateUnavailableError(
             f"The state file {self.path} {what} ({error}). {remedy}, or name another folder with {STATE_VARIABLE}."
         )
@@ -333,7 +338,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
         # Read again: another process may have migrated while this one waited for the lock.
         version = _version(connection)
         if version > len(MIGRATIONS):
-            raise sqlite3.DatabaseError(f"made by a newer skillkit: version {version}, known {len(MIGRATIONS)}")
+            raise _NewerError(f"version {version}, known {len(MIGRATIONS)}")
         for statements in MIGRATIONS[version:]:
             for statement in statements:
                 connection.execute(statement)

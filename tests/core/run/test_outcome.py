@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,11 @@ def test_names_cannot_break_a_line_of_the_log(caplog: pytest.LogCaptureFixture) 
     ended = ProcessExit(-9, b"", b"", 0, 0, 1, timed_out=True, cancelled=False, leftovers_killed=0, kill="")
     outcome(command, ended, Isolation(), ())
     assert caplog.messages == ["de\\nmo\\x1b[0m: ü\\u202e.py timed out after 1.5 s"]
+
+
+def test_a_module_that_another_language_misses_is_not_to_be_installed_for_that_language() -> None:
+    said = b"ModuleNotFoundError: No module named 'yaml'"
+    ended = ProcessExit(1, b"", said, 0, len(said), 1.0, False, False, 0, "best-effort")
+    shell = replace(COMMAND, interpreter="bash", argv=("/usr/bin/bash", "run.sh"))
+    hint = outcome(shell, ended, Isolation(), ()).hint
+    assert hint == "The Python module 'yaml' is missing; install it for the python3 that it starts."

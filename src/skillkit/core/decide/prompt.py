@@ -23,6 +23,7 @@ STDIN_CHARACTERS = 20_000
 SOURCE_BYTES = 200_000
 PRETTY_BYTES = 200_000
 CHUNK_BYTES = 1 << 20
+UNSEEN_FILES = 2
 
 
 def prompt_for(
@@ -69,12 +70,18 @@ def _shown(command: ScriptCommand, manifest: Manifest, folder: Path) -> PromptCo
 
 
 def _new_and_not_shown(changes: Sequence[FileChange], skill: str) -> Iterator[RiskFlag]:
-    """What is new is what a person has to judge."""
-    for change in changes:
-        if change.unseen:
-            lines = "added line is" if change.unseen == 1 else "added lines are"
-            told = f"{change.unseen:,} {lines} not shown, or not to the end. skillkit trust diff --all "
-            yield RiskFlag("hidden_text", f"{told}{shown_path(skill)} shows more.", change.path, 0)
+    """What is new is what a person has to judge; in many files it is told once, so that other risks stay in sight."""
+    unseen = [change for change in changes if change.unseen]
+    for change in unseen[:UNSEEN_FILES]:
+        yield RiskFlag("hidden_text", _unseen_lines(change.unseen, skill), change.path, 0)
+    if rest := unseen[UNSEEN_FILES:]:
+        count = sum(change.unseen for change in rest)
+        yield RiskFlag("hidden_text", _unseen_lines(count, skill), f"{len(rest):,} more changed files", 0)
+
+
+def _unseen_lines(count: int, skill: str) -> str:
+    lines = "added line is" if count == 1 else "added lines are"
+    return f"{count:,} {lines} not shown, or not to the end. skillkit trust diff --all {shown_path(skill)} shows more."
 
 
 def _not_shown(command: ScriptCommand, folder: Path) -> Iterator[RiskFlag]:

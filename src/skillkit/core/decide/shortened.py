@@ -27,7 +27,7 @@ class Room:
     """Of any other line."""
     compared_bytes: int = 1_000_000
     """Of one file; a larger one is only named."""
-    all_compared_bytes: int = 30_000_000
+    all_compared_bytes: int = 10_000_000
 
 
 BRIEF = Room(200, 1000, 64_000, 256_000, 20_000, added_characters=2000, other_characters=500)

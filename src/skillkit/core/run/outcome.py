@@ -34,7 +34,7 @@ run_log.addHandler(logging.NullHandler())
 KNOWN_CAUSES = (
     (
         r"ModuleNotFoundError: No module named '([A-Za-z_][\w.]{0,99})'",
-        "The Python module {0!r} is missing; install it for {interpreter}.",
+        "The Python module {0!r} is missing; install it for {python}.",
     ),
     (
         r"Error: Cannot find module '([\w@][\w@./-]{0,99})'",
@@ -122,7 +122,9 @@ def hint_for(command: ScriptCommand, stderr: str) -> str:
         return MISSING_PROGRAM.format(program)
     for pattern, sentence in KNOWN_CAUSES:
         if found := re.search(pattern, tail, re.ASCII):
-            return sentence.format(found[1], interpreter=command.argv[0])
+            # What another language starts is some Python of the system's, nobody here knows which.
+            python = command.argv[0] if command.interpreter.startswith("python") else "the python3 that it starts"
+            return sentence.format(found[1], python=python)
     return hint_about_place(command)
 
 
