@@ -219,7 +219,7 @@ def test_after_a_kill_nothing_of_the_run_stays_and_the_next_one_looks_after_it(t
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    wait_for(lambda: not _anybody_in(workspace))
+    assert wait_for(lambda: not _anybody_in(workspace)), "the script ends with its caller"
     assert git(workspace, "status", "--porcelain") == "?? free/deep/\n"
     assert (workspace / "free/deep/.cursor").is_dir(), "nobody has looked yet"
     result = run_in(workspace, "true")

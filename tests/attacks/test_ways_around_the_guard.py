@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from running import ordinary_user, said_by_user, wait_for
+from running import anybody_runs, ordinary_user, said_by_user, wait_for
 from skill_folders import skill_folder
 from workspaces import WALLS, content_below, git, run_in
 
@@ -228,20 +228,31 @@ def test_what_one_script_plants_is_not_put_back_by_another(tmp_path: Path, is_se
     assert content_below(workspace) == {"free/over": "", "free/second": "", "sub": "(folder)"}
 
 
-@pytest.mark.usefixtures("tier")
-def test_after_a_kill_a_folder_loses_only_what_makes_it_guarded(tmp_path: Path) -> None:
-    workspace = made_workspace(tmp_path, "mkdir src; echo mine > src/main.py")
-    code = "import sys, pathlib, workspaces; workspaces.run_in(pathlib.Path(sys.argv[1]), sys.argv[2])"
-    script = "echo evil > src/pyvenv.cfg; sleep 30"
+KILLED = """
+import pathlib, sys, workspaces
+from skillkit.core.run import walls
+from skillkit.core.run.sandbox.choose import MAKERS, Choice
+walls.this_machines = Choice({sys.argv[1]: MAKERS["linux"][sys.argv[1]]})
+workspaces.run_in(pathlib.Path(sys.argv[2]), sys.argv[3])
+"""
+
+
+def test_after_a_kill_everything_is_as_it_was(tmp_path: Path, tier: str) -> None:
+    """The script ends with its caller; a folder loses only what makes it guarded; a guarded file is put back."""
+    workspace = made_workspace(tmp_path, "mkdir src sub; echo mine > src/main.py; echo good > sub/AGENTS.md")
+    script = "echo evil > src/pyvenv.cfg; echo evil > sub/AGENTS.md; while :; do echo . >> src/beats; sleep 0.02; done"
     caller = subprocess.Popen(
-        [sys.executable, "-c", code, str(workspace), script],
+        [sys.executable, "-c", KILLED, tier, str(workspace), script],
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), *sys.path))},
     )
-    assert wait_for((workspace / "src/pyvenv.cfg").exists)
+    assert wait_for((workspace / "src/beats").exists)
     caller.send_signal(signal.SIGKILL)
     caller.wait()
-    assert "src/pyvenv.cfg" in run_in(workspace, "true").hint
-    assert content_below(workspace) == {"src/main.py": "mine\n"}
+    assert wait_for(lambda: not anybody_runs(str(tmp_path / "skills")))
+    assert (workspace / "src/pyvenv.cfg").exists(), "nobody has looked yet"
+    assert (tier == "landlock") == ("evil" in (workspace / "sub/AGENTS.md").read_text())
+    assert "src/pyvenv.cfg" in run_in(workspace, "rm src/beats").hint
+    assert content_below(workspace) == {"src/main.py": "mine\n", "sub/AGENTS.md": "good\n"}
 
 
 def test_what_a_person_saves_during_a_run_is_not_lost(tmp_path: Path, tier: str) -> None:

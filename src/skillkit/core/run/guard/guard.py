@@ -43,6 +43,7 @@ class _Look(NamedTuple):
     root: Judged | None
     """As it was then: whatever stands in its place after the run is not looked after."""
     before: Before
+    keepsakes: tuple[Keepsake, ...]
     entry: tuple[str, int]
     """In the journal."""
 
@@ -102,9 +103,7 @@ class Guard:
             around=tuple(each for each in self._protected_paths() if any(is_inside(root, each) for root in inside)),
             looks=tuple(look for look, _ in looks),
             recovered=recovered,
-            keepsakes=()
-            if has_mounts
-            else tuple(e for look, found in looks for e in keepsakes_of(_known(look, found), look.tree.root)),
+            keepsakes=tuple(each for look, _ in looks for each in look.keepsakes),
         )
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
@@ -153,7 +152,9 @@ class Guard:
         places = self._seen(tree)
         known = [e for e in places if not any(is_made_meanwhile(e, each.root.path, each.before) for each in others)]
         before = before_of(known, tree.folders(), now, has_mounts=has_mounts)
-        return _Look(tree, judge(root), before, self._journal.begin(root, before, timeout)), places
+        keepsakes = () if has_mounts else tuple(keepsakes_of(known, root))
+        entry = self._journal.begin(root, before, timeout, keepsakes)
+        return _Look(tree, judge(root), before, keepsakes, entry), places
 
     def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
@@ -193,12 +194,10 @@ class Guard:
             with suppress(OSError):
                 if not _is_same(entry.root):
                     continue
+                changed = [each for each in entry.keepsakes if _changed_at(each.path) <= entry.before.until]
+                moved += put_back(changed, self._state_folder)
                 moved += self._moved(self._tree(entry.root.path), entry.before)
         return tuple(moved)
-
-
-def _known(look: _Look, places: Iterable[Place]) -> list[Place]:
-    return [place for place in places if place.identity in look.before.known]
 
 
 def _open_up(root: str, folders: Iterable[str]) -> bool:
@@ -216,3 +215,10 @@ def _is_same(root: Judged | None) -> bool:
         return True
     run_log.warning("%s was replaced during a run; nothing was moved out of what is there now", root and root.path)
     return False
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.lstat(path).st_ctime
+    except OSError:  # nothing is there that a person would have made
+        return 0.0

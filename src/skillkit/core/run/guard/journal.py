@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skillkit.core.owned import is_own, require_own_folder
 from skillkit.core.paths import Judged, judge
+from skillkit.core.run.guard.keepsakes import Keepsake
 from skillkit.core.run.guard.made import Before
 
 __all__ = ["Entry", "Journal"]
@@ -30,6 +32,7 @@ class Entry(NamedTuple):
     root: Judged
     """As it was when the run began."""
     before: Before
+    keepsakes: tuple[Keepsake, ...] = ()
 
 
 class Journal:
@@ -38,7 +41,7 @@ class Journal:
     def __init__(self, state_folder: Path) -> None:
         self._folder = state_folder / FOLDER
 
-    def begin(self, root: str, before: Before, timeout: float) -> tuple[str, int]:
+    def begin(self, root: str, before: Before, timeout: float, keepsakes: Sequence[Keepsake] = ()) -> tuple[str, int]:
         """The entry of a run: its path, and the descriptor that holds it while the run lasts."""
         import fcntl
 
@@ -49,6 +52,7 @@ class Journal:
             {
                 "root": judge(root) or [root, 0, 0],
                 "known": [[*each, each[0] in before.kept] for each in before.known],
+                "keepsakes": [[each.path, each.mode, b64encode(each.content).decode()] for each in keepsakes],
                 "began": before.began,
                 "until": time.time() + timeout + SPARE_SECONDS,
             }
@@ -119,4 +123,8 @@ def _entry(values: Any) -> Entry:  # noqa: ANN401 - read from a file
     kept = [str(where) for where, _, _, is_kept in values["known"] if is_kept]
     where, device, inode = values["root"]
     before = Before(frozenset(known), frozenset(kept), float(values["began"]), float(values["until"]))
-    return Entry(Judged(str(where), int(device), int(inode)), before)
+    root = Judged(str(where), int(device), int(inode))
+    keepsakes = [
+        Keepsake(root.path, str(path), b64decode(content), int(mode)) for path, mode, content in values["keepsakes"]
+    ]
+    return Entry(root, before, tuple(keepsakes))
