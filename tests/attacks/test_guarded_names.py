@@ -161,7 +161,7 @@ def test_what_a_planted_link_leads_to_is_not_moved_with_it(tmp_path: Path) -> No
     (workspace / "source").mkdir(parents=True)
     (workspace / "source" / "main.py").write_text("mine\n")
     run_in(workspace, "ln -s source .cursor; touch source/pyvenv.cfg; mkdir -p skills; ln -s ../source skills/x")
-    assert content_below(workspace) == {"source/main.py": "mine\n", "skills/x": "-> ../source"}
+    assert content_below(workspace) == {"source/main.py": "mine\n", "skills": "(folder)"}
 
 
 def test_ordinary_files_can_be_written_anywhere(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_after_a_kill_nothing_of_the_run_stays_and_the_next_one_looks_after_it(t
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    wait_for(lambda: not _anybody_in(workspace))
+    assert wait_for(lambda: not _anybody_in(workspace)), "the script ends with its caller"
     assert git(workspace, "status", "--porcelain") == "?? free/deep/\n"
     assert (workspace / "free/deep/.cursor").is_dir(), "nobody has looked yet"
     result = run_in(workspace, "true")
@@ -236,8 +236,10 @@ def test_what_a_person_makes_after_a_killed_run_is_theirs(tmp_path: Path) -> Non
     workspace, state = tmp_path / "workspace", tmp_path / "state"
     workspace.mkdir()
     from skillkit.core.run.guard.journal import Journal
+    from skillkit.core.run.guard.made import Before
 
-    _, descriptor = Journal(state).begin(str(workspace), [], timeout=-3600)
+    nothing = Before(frozenset(), frozenset(), began=0)
+    _, descriptor = Journal(state).begin(str(workspace), nothing, timeout=-3600)
     os.close(descriptor)
     git(workspace, "init", "-q")
     run_in(workspace, "true")

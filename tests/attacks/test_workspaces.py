@@ -387,12 +387,14 @@ def test_nothing_is_moved_out_of_a_folder_that_took_the_workspaces_place_during_
 def test_what_a_killed_run_left_is_not_looked_for_in_another_folder(home: Path, tmp_path: Path) -> None:
     from skillkit.core.run.guard import Guard
     from skillkit.core.run.guard.journal import Journal
+    from skillkit.core.run.guard.made import Before
 
+    nothing = Before(frozenset(), frozenset(), began=0)
     sub, other, state = home / "project/sub", home / "elsewhere", tmp_path / "state"
     for place in (sub, other):
         (place / ".envrc").write_text("mine")
     for is_replaced in (True, False):
-        _, descriptor = Journal(state).begin(str(sub), [], timeout=3600)
+        _, descriptor = Journal(state).begin(str(sub), nothing, timeout=3600)
         os.close(descriptor)
         if is_replaced:
             exchanged(sub, other)

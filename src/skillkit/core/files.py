@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ AS_FOLDER = COMMON | getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTO
 AS_LISTED = COMMON | os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 NEW = COMMON | os.O_WRONLY | os.O_CREAT | os.O_EXCL
 READ = COMMON | os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+USABLE = stat.S_IWUSR | stat.S_IXUSR
 A_LINK = "a link is in the way, and a script may have put it there"
 
 
@@ -181,13 +182,29 @@ class Folder:
 
     def allow_all(self) -> None:
         """To its owner, by the descriptor: a name could have become a link's."""
+        self._set_mode(0o700)
+
+    @contextmanager
+    def writable(self) -> Iterator[None]:
+        """Entries can be moved and removed meanwhile, also where its owner had closed it."""
+        mode = stat.S_IMODE(os.stat(self.path if self.descriptor is None else self.descriptor).st_mode)
+        is_closed = mode & USABLE != USABLE
+        if is_closed:
+            self._set_mode(mode | 0o700)
+        try:
+            yield
+        finally:
+            if is_closed:
+                self._set_mode(mode)
+
+    def _set_mode(self, mode: int) -> None:
         with suppress(OSError):
             if self.descriptor is None:
-                os.chmod(self.path, 0o700)
+                os.chmod(self.path, mode)
             elif hasattr(os, "O_PATH"):  # one that was opened so takes no fchmod
-                os.chmod(f"/proc/self/fd/{self.descriptor}", 0o700)
+                os.chmod(f"/proc/self/fd/{self.descriptor}", mode)
             else:
-                os.fchmod(self.descriptor, 0o700)
+                os.fchmod(self.descriptor, mode)
 
     def close(self) -> None:
         if self.descriptor is not None:

@@ -7,6 +7,7 @@ A folder can also be guarded for what it holds: a virtual environment, a skill, 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterator
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "SKILL_MARK",
     "guarded_inside",
     "is_guarded_name",
+    "is_obeyed_folder",
     "of_repository",
     "sentence_of_groups",
 ]
@@ -26,7 +28,9 @@ GROUPS: dict[str, frozenset[str]] = {
         """
         .git .gitmodules .gitconfig .githooks .husky .pre-commit-config.yaml .pre-commit-config.yml
         .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml
-        .overcommit.yml .jj .hg .svn
+        lefthook-local.yaml lefthook.toml lefthook.json .lefthook.toml .lefthook.json .lefthook .lefthook-local
+        .git-hooks .simple-git-hooks.json .simple-git-hooks.js .simple-git-hooks.cjs simple-git-hooks.json
+        simple-git-hooks.js simple-git-hooks.cjs captainhook.json .overcommit.yml .jj .hg .svn .bzr .sl .pijul
         """.split()
     ),
     "instructions and settings of agents": frozenset(
@@ -37,6 +41,8 @@ GROUPS: dict[str, frozenset[str]] = {
         .factory .crush .openhands .copilot .aider.conf.yml .aider .rules .mcp.json mcp.json opencode.json
         opencode.jsonc crush.json .crush.json claude.md claude.local.md agents.md agents.override.md agent.md gemini.md
         qwen.md warp.md crush.md jules.md
+        .adal .amp .antigravity .bob .codebuddy .commandcode .cortex .forge .iflow .kode .lingma .mcpjam .mux .neovate
+        .openclaw .pi .pochi .qoder .qodo .ruler .vibe .zencoder
         .cursorrules .windsurfrules .cursorignore .codexrules copilot-instructions.md
         """.split()
     ),
@@ -51,6 +57,7 @@ GROUPS: dict[str, frozenset[str]] = {
         .envrc .autoenv .autoenv.zsh .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile
         .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .direnv .autoenv.fish
         .tool-versions mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml
+        .rvmrc .versions.conf .shadowenv.d .autoenv_leave.zsh
         .python-version .ruby-version .node-version .nvmrc .java-version .sdkmanrc
         """.split()
     ),
@@ -75,37 +82,53 @@ INSIDE: dict[str, frozenset[str]] = {
     ".github": frozenset(
         "copilot-instructions.md instructions prompts chatmodes agents skills hooks workflows actions".split()
     ),
-    ".config": frozenset("mise mise.toml fish git nvim zellij".split()),
+    ".config": frozenset("mise mise.toml fish git nvim zellij lefthook.yml lefthook.yaml".split()),
     ".gitlab": frozenset(("duo",)),
+    ".yarn": frozenset("releases plugins sdks".split()),
 }
 ENVIRONMENT_MARK = "pyvenv.cfg"
 """What tells a virtual environment, which is guarded as a whole."""
 SKILL_MARK, SKILLS_FOLDER = "skill.md", "skills"
 """What tells a skill below a folder of this name, and is guarded as a whole."""
-REPOSITORY_MARKS = frozenset(("HEAD", "objects", "refs"))
-"""What makes git take a folder for a repository, whatever its name."""
-OF_REPOSITORY = frozenset("HEAD commondir config config.worktree gitdir hooks info modules worktrees".split())
+REPOSITORY_MARKS = (frozenset(("head", "objects", "refs")), frozenset(("head", "commondir")))
+"""What makes git take a folder for a repository, whatever its name; the second takes the rest from another folder."""
+OF_REPOSITORY = frozenset("head commondir config config.worktree gitdir hooks info modules worktrees".split())
+
+
+def plain_name(name: str) -> str:
+    """As file systems compare names that make no difference of case: without characters that they do not count."""
+    if name.isascii():
+        return name.lower()
+    apart = unicodedata.normalize("NFD", name)
+    return "".join(each for each in apart if unicodedata.category(each) != "Cf").casefold()
 
 
 def is_guarded_name(name: str) -> bool:
     """Whatever its case: some file systems make no difference."""
-    plain = name.lower()
+    plain = plain_name(name)
     return plain in NAMES or plain.endswith(ENDINGS)
+
+
+def is_obeyed_folder(name: str) -> bool:
+    """Whether something in a folder of this name is guarded because it lies there."""
+    plain = plain_name(name)
+    return plain in INSIDE or plain in (AGENTS_FOLDER, SKILLS_FOLDER)
 
 
 def guarded_inside(folder_name: str, names: Collection[str]) -> Iterator[str]:
     """Of the entries of a folder that is not guarded itself, those that are guarded because they lie in it."""
-    folder = folder_name.lower()
+    folder = plain_name(folder_name)
     if listed := INSIDE.get(folder):
-        yield from (name for name in names if name.lower() in listed)
+        yield from (name for name in names if plain_name(name) in listed)
     if folder == AGENTS_FOLDER:
-        yield from (name for name in names if name.lower().endswith(AGENT_ENDING))
+        yield from (name for name in names if plain_name(name).endswith(AGENT_ENDING))
 
 
 def of_repository(names: Collection[str]) -> Iterator[str]:
     """Of a folder with these entries, those by which git would execute or obey, if git takes it for a repository."""
-    if REPOSITORY_MARKS.issubset(names):
-        yield from OF_REPOSITORY.intersection(names)
+    plain = {plain_name(name): name for name in names}
+    if any(marks <= plain.keys() for marks in REPOSITORY_MARKS):
+        yield from (name for each, name in plain.items() if each in OF_REPOSITORY)
 
 
 def sentence_of_groups() -> str:

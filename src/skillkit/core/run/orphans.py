@@ -1,8 +1,8 @@
-"""This process -> a keeper beside it that ends its scripts should it be killed, where no walls do (Linux).
+"""This process -> a keeper beside it that ends its scripts should it be killed, where the kernel does not (Linux).
 
 Theory of operation. Nothing of a killed program runs any more, so somebody else has to notice: a shell that waits for
-the end of a pipe of which only this process holds the other end. It is started once, before the first run without
-walls, and costs a run nothing: every process of a run carries a mark in its environment that begins the same, so that
+the end of a pipe of which only this process holds the other end. It is started once, before the first run that needs
+it, and costs a run nothing: every process of a run carries a mark in its environment that begins the same, so that
 nobody has to be told of runs that begin and end. At a normal end the shell is told that there is nothing to do; at any
 other it becomes the small program `orphan_killer.py`, whose text it was given at the start.
 """

@@ -55,6 +55,7 @@ DEATH_SECONDS = 2.0  # for a killed process that the kernel cannot end yet
 KILLED_STATUS = -9  # by SIGKILL, a name that Windows does not have
 IDLE_BUFFERS = 16
 OUTER_MARK = os.environ.get(MARKER_NAME)  # this process has had it, or not, from its start
+ENDS_WITH_US = "--die-with-parent"  # bubblewrap's word: the kernel ends the walls when this program is killed
 LIVENESS_FD = 200  # or above: clear of the numbers that scripts use by hand, and below bash's 255 as a rule
 
 
@@ -170,7 +171,7 @@ def run_confined(
     on_stop: OnStop | None = None,
 ) -> ProcessExit:
     """As `run_process`, for a command that its walls have put together."""
-    if confined.isolation.tier == "none":  # walls end with us; without any, a keeper sees to it
+    if ENDS_WITH_US not in confined.argv:  # then a keeper sees to it
         start_keeper()
     request = ProcessRequest(
         confined.argv,

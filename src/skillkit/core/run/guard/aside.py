@@ -33,7 +33,11 @@ def set_aside(root: str, paths: Sequence[str], state_folder: Path) -> list[SetAs
     if not inside:
         return []
     moved = []
-    with _new_folder(state_folder) as store:
+    try:
+        made = _new_folder(state_folder)
+    except OSError:  # as on a full disk
+        return [SetAside(path, "") for path in inside]
+    with made as store:
         for number, path in enumerate(inside, 1):
             name = os.path.basename(path)
             kept = f"{number:03d}-{name}"
@@ -61,12 +65,13 @@ def open_below(root: str, folder: str, *, make: bool = False) -> Folder:
 def _moved(folder: Folder, name: str, store: Folder, kept: str) -> bool:
     if folder.status(name) is None:
         return False
-    with suppress(OSError):
+    with suppress(OSError), folder.writable():
         folder.move(name, store, kept)
         return True
     # Another file system: plain files are copied, and then all of it goes; nobody obeys anything else.
     _copy(folder, name, store, kept)
-    return remove_entry(folder, name)
+    with folder.writable():
+        return remove_entry(folder, name)
 
 
 def _copy(folder: Folder, name: str, store: Folder, kept: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,9 +22,10 @@ from skillkit.core.paths import Judged, is_inside, judge, real_path
 from skillkit.core.run.guard.aside import ASIDE, SetAside, open_below, set_aside
 from skillkit.core.run.guard.journal import Entry, Journal
 from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
+from skillkit.core.run.guard.made import Before, before_of, is_made_meanwhile, made_places
 from skillkit.core.run.guard.own import importable_names, own_folders
 from skillkit.core.run.guard.places import Place, find_places
-from skillkit.core.run.guard.tree import MARKS, Tree
+from skillkit.core.run.guard.tree import Tree
 
 __all__ = ["MOST_PLACES", "NOTHING_GUARDED", "Guard", "Guarded"]
 
@@ -40,8 +42,8 @@ class _Look(NamedTuple):
     tree: Tree
     root: Judged | None
     """As it was then: whatever stands in its place after the run is not looked after."""
-    known: frozenset[tuple[str, int, int]]
-    folders: frozenset[str]
+    before: Before
+    keepsakes: tuple[Keepsake, ...]
     entry: tuple[str, int]
     """In the journal."""
 
@@ -89,7 +91,8 @@ class Guard:
             require_own_folder(aside)
         with self._lock:
             recovered = self._recover()
-            looks = [self._look(root, timeout) for root in inside]
+            others = self._journal.going_on()
+            looks = [self._look(root, timeout, others, has_mounts=has_mounts) for root in inside]
         places = {place.path: place for _, found in looks for place in found}
         notes = (SHARED,) if any(look.tree.has_unguarded_shares for look, _ in looks) else ()
         crowded = [look.tree.root for look, found in looks if look.tree.is_cut or len(found) > MOST_PLACES]
@@ -100,9 +103,7 @@ class Guard:
             around=tuple(each for each in self._protected_paths() if any(is_inside(root, each) for root in inside)),
             looks=tuple(look for look, _ in looks),
             recovered=recovered,
-            keepsakes=()
-            if has_mounts
-            else tuple(e for look, found in looks for e in keepsakes_of(found, look.tree.root)),
+            keepsakes=tuple(each for look, _ in looks for each in look.keepsakes),
         )
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
@@ -119,20 +120,22 @@ class Guard:
         return tuple(moved)
 
     def _moved_away(self, look: _Look, put: set[str]) -> list[SetAside]:
+        _open_up(look.tree.root, [look.tree.root])
+        before = look.before._replace(kept=look.before.kept | put)
+        return self._moved(look.tree, before)
+
+    def _moved(self, tree: Tree, before: Before) -> list[SetAside]:
         """Looked for again after each move: what hid in a guarded place can be guarded for a reason of its own."""
         moved: list[SetAside] = []
-        tried = set(put)
-        _open_up(look.tree.root, [look.tree.root])
+        own, tried = real_path(self._state_folder), set[str]()
         while True:
-            seen = self._seen(look.tree, is_after_run=True)
-            new = [each for each in seen if each.identity not in look.known and each.path not in put]
-            paths = [path for each in new for path in _to_move(each, look.folders) if path not in tried]
-            closed = [each.path for each in new if each.path in look.folders and each.path not in tried]
-            tried.update(closed)
-            if not _open_up(look.tree.root, closed) and not paths:
+            seen = self._seen(tree, is_after_run=True)
+            closed = [path for path in tree.closed() if path not in tried and path not in before.kept]
+            paths = [path for path in made_places(seen, before, tree, own) if path not in tried]
+            tried.update((*closed, *paths))
+            if not _open_up(tree.root, closed) and not paths:
                 return moved
-            tried.update(paths)
-            moved += set_aside(look.tree.root, paths, self._state_folder)
+            moved += set_aside(tree.root, paths, self._state_folder)
 
     def close(self) -> None:
         with self._lock:
@@ -140,12 +143,18 @@ class Guard:
                 tree.close()
             self._trees.clear()
 
-    def _look(self, root: str, timeout: float) -> tuple[_Look, tuple[Place, ...]]:
+    def _look(
+        self, root: str, timeout: float, others: Sequence[Entry], *, has_mounts: bool
+    ) -> tuple[_Look, tuple[Place, ...]]:
+        """What another run made that goes on is guarded as well, and yet not known: it is to be moved away."""
         tree = self._tree(root)
+        now = time.time()
         places = self._seen(tree)
-        known = [place.identity for place in places]
-        entry = self._journal.begin(root, known, timeout)
-        return _Look(tree, judge(root), frozenset(known), tree.folders(), entry), places
+        known = [e for e in places if not any(is_made_meanwhile(e, each.root.path, each.before) for each in others)]
+        before = before_of(known, tree.folders(), now, has_mounts=has_mounts)
+        keepsakes = () if has_mounts else tuple(keepsakes_of(known, root))
+        entry = self._journal.begin(root, before, timeout, keepsakes)
+        return _Look(tree, judge(root), before, keepsakes, entry), places
 
     def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
@@ -185,16 +194,10 @@ class Guard:
             with suppress(OSError):
                 if not _is_same(entry.root):
                     continue
-                tree = self._tree(entry.root.path)
-                tried: set[str] = set()
-                while old := [path for path in self._left_by(entry, tree) if path not in tried]:
-                    tried.update(old)
-                    moved += set_aside(entry.root.path, old, self._state_folder)
+                changed = [each for each in entry.keepsakes if _changed_at(each.path) <= entry.before.until]
+                moved += put_back(changed, self._state_folder)
+                moved += self._moved(self._tree(entry.root.path), entry.before)
         return tuple(moved)
-
-    def _left_by(self, entry: Entry, tree: Tree) -> list[str]:
-        new = [each for each in self._seen(tree, is_after_run=True) if each.identity not in entry.known]
-        return [each.path for each in new if each.is_named and _changed_at(each.path) <= entry.until]
 
 
 def _open_up(root: str, folders: Iterable[str]) -> bool:
@@ -206,18 +209,6 @@ def _open_up(root: str, folders: Iterable[str]) -> bool:
     return bool(closed)
 
 
-def _to_move(place: Place, folders: frozenset[str]) -> list[str]:
-    """The place; of a folder that was there before, only what makes it guarded."""
-    if not place.is_named:
-        return []
-    if place.path not in folders:
-        return [place.path]
-    try:
-        return [os.path.join(place.path, name) for name in os.listdir(place.path) if name.lower() in MARKS]
-    except OSError:
-        return []
-
-
 def _is_same(root: Judged | None) -> bool:
     """Another script may have put another folder there, in which everything would look new."""
     if root is not None and judge(root.path) == root:
@@ -227,4 +218,7 @@ def _is_same(root: Judged | None) -> bool:
 
 
 def _changed_at(path: str) -> float:
-    return os.lstat(path).st_ctime
+    try:
+        return os.lstat(path).st_ctime
+    except OSError:  # nothing is there that a person would have made
+        return 0.0

@@ -58,7 +58,7 @@ def put_back(keepsakes: Sequence[Keepsake], state_folder: Path) -> list[SetAside
     """What took the place of those that changed, moved away; they are as they were again."""
     moved: list[SetAside] = []
     for each in keepsakes:
-        if _content(each.root, each.path) == each.content:
+        if _content(each.root, each.path) == each.content and not _has_further_names(each.path):
             continue
         if in_the_way := _in_the_way(each):
             moved += set_aside(each.root, [in_the_way], state_folder)

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from skillkit.core.paths import is_inside
+from skillkit.core.run.guard.git_settings import named_by_git
 
 __all__ = ["Place", "Stamp", "find_places", "place_at", "stamp_at"]
 
-STEPS_LIMIT = 400  # along one way of links
+LINKS_LIMIT = 40  # along one way; the kernel follows no more either
 FOLDERS_INSIDE = 400  # of one guarded folder that are looked through for links
-CONFIG_BYTES = 1 << 18
 REPOSITORY_DATA = frozenset(("objects", "lfs", "logs", "refs"))  # of .git, where nobody looks for links
-# What git starts or reads by a path that its configuration names.
-NAMED_BY_GIT = re.compile(
-    r"^\s*(?:hooksPath|path|fsmonitor|sshCommand|askPass|editor|pager|textconv|clean|smudge|process|driver|command|cmd"
-    r"|helper|program|attributesFile|excludesFile|templateDir|gitProxy|alternateRefsCommand)\s*=\s*(.+?)\s*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
-CONFIGURED = 100  # submodules and worktrees of one repository whose configuration is read
 
 Stamp = tuple[int, int, int]
 """Device, inode and time of change: the same as long as nothing came, went or changed its name there."""
@@ -38,6 +29,8 @@ class Place(NamedTuple):
     mode: int
     is_named: bool = True
     """Whether it is guarded for what it is, and not only because something guarded leads to it."""
+    is_shared: bool = False
+    """Whether it is guarded only because it has a further name outside."""
 
     @property
     def is_link(self) -> bool:
@@ -75,23 +68,24 @@ def find_places(path: str, root: str) -> tuple[list[Place], dict[str, Stamp | No
     """What has to stay below `root` for `path` to stay, and the stamps of what was looked through to tell."""
     found: dict[str, Place] = {}
     stamps: dict[str, Stamp | None] = {}
-    for place in _way_of(path, root):
+    for place in _way_of(path, root, stamps):
         found[place.path] = place._replace(is_named=place.path == path)
         if not place.is_folder:
             continue
         for leading in (*_links_in(place.path, stamps), *_named_by_git(place.path, stamps)):
-            for each in _way_of(leading, root):
+            for each in _way_of(leading, root, stamps):
                 if not is_inside(each.path, place.path):
                     found.setdefault(each.path, each._replace(is_named=False))
     return list(found.values()), stamps
 
 
-def _way_of(path: str, root: str) -> Iterator[Place]:
-    """`path`, or if it is a link every link that is passed and what it ends at, as far as they are inside `root`."""
-    here, pending = os.sep, path.split(os.sep)[::-1]
-    for _ in range(STEPS_LIMIT):
-        if not pending:
-            break
+def _way_of(path: str, root: str, stamps: dict[str, Stamp | None]) -> Iterator[Place]:
+    """`path`, or if it is a link every link that is passed and what it ends at, as far as they are inside `root`.
+
+    Where it ends at nothing, that is noted in `stamps`: what a script makes there would be obeyed.
+    """
+    here, pending, links = os.sep, path.split(os.sep)[::-1], 0
+    while pending:
         name = pending.pop()
         if name == os.pardir:
             here = os.path.dirname(here)
@@ -103,10 +97,16 @@ def _way_of(path: str, root: str) -> Iterator[Place]:
             continue
         if is_inside(place, root):
             yield from place_at(place)
+        links += 1
+        if links > LINKS_LIMIT:
+            return
         here = os.sep if os.path.isabs(target) else here
         pending += target.split(os.sep)[::-1]
-    if is_inside(here, root) and here != root and not pending:
-        yield from place_at(here)
+    if is_inside(here, root) and here != root:
+        found = place_at(here)
+        if not found:
+            stamps[here] = None
+        yield from found
 
 
 def _target_of(path: str) -> str:
@@ -138,46 +138,6 @@ def _links_in(folder: str, stamps: dict[str, Stamp | None]) -> Iterator[str]:
 
 def _named_by_git(folder: str, stamps: dict[str, Stamp | None]) -> Iterator[str]:
     """Hooks, filters and further settings that lie outside the repository's own folder."""
-    for config in _configurations(folder):
-        text = _text_of(config, stamps)
-        repository = os.path.dirname(config)
-        starts = [os.path.dirname(folder), repository]
-        starts += [os.path.join(repository, value.strip('"')) for value in WORKTREE.findall(text)]
-        for value in NAMED_BY_GIT.findall(text):
-            for word in {value.strip('"'), value.strip('"!').split(" ")[0]}:
-                for start in starts:
-                    path = os.path.join(start, os.path.expanduser(word))
-                    if "\0" not in path and os.path.lexists(path):
-                        yield os.path.normpath(path)
-
-
-def _configurations(repository: str) -> Iterator[str]:
-    """Of a repository, its worktrees and its submodules, however they are nested."""
-    pending, left = [repository], CONFIGURED
-    while pending and left:
-        folder = pending.pop()
-        names = set(_listed(folder))
-        if "HEAD" not in names:
-            if folder != repository:  # a submodule's name may have several parts
-                pending += [os.path.join(folder, name) for name in names]
-            continue
-        left -= 1
-        yield from (os.path.join(folder, name) for name in ("config", "config.worktree") if name in names)
-        for inner in {"modules", "worktrees"} & names:
-            pending += [os.path.join(folder, inner, name) for name in _listed(os.path.join(folder, inner))]
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _text_of(config: str, stamps: dict[str, Stamp | None]) -> str:
-    stamps[config] = stamp_at(config)
-    try:
-        with open(config, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(CONFIG_BYTES)
-    except OSError:
-        return ""
+    found, looked_at = named_by_git(folder)
+    stamps.update((path, stamp_at(path)) for path in looked_at)
+    yield from found

@@ -21,20 +21,24 @@ from skillkit.core.guarded_names import (
     SKILLS_FOLDER,
     guarded_inside,
     is_guarded_name,
+    is_obeyed_folder,
     of_repository,
 )
 from skillkit.core.run.guard.places import Place, Stamp, find_places, place_at, stamp_at
 from skillkit.core.run.guard.watch import Watch
 
-__all__ = ["MARKS", "Tree"]
+__all__ = ["Tree"]
 
 MOST_FOLDERS = 200_000
-LONGEST_PATH = 3_500  # a folder that is called more is guarded itself: beyond 4,095 nobody can open what is in it
+LONGEST_PATH = (
+    3_500  # bytes; a folder whose path has more is guarded itself: beyond 4,095 nobody can open what is in it
+)
 WATCHED_FROM = 300  # folders; below, their stamps are read sooner than the kernel is asked
 SETTLED_NANOSECONDS = 2_000_000_000
 MOST_SHARED_FILES = 200  # that are guarded one by one
 MOST_STATED_FILES = 20_000
 PACKAGE_MARK = "__init__.py"
+INSTALLED_FOLDER = "node_modules"  # where links are made by the hundred, and nobody looks for skills
 MODULE_ENDINGS = ("py", "pyc", "pyd", "so")
 MARKS = frozenset((ENVIRONMENT_MARK, PACKAGE_MARK, SKILL_MARK))
 
@@ -53,6 +57,8 @@ class Folder(NamedTuple):
     """How many files were looked at for that."""
     is_whole: bool = False
     """Whether it is guarded itself, for what it holds."""
+    is_closed: bool = False
+    """Whether it is guarded itself because nobody can look at what it holds."""
 
 
 class Tree:
@@ -101,6 +107,20 @@ class Tree:
     def folders(self) -> frozenset[str]:
         """The ordinary folders at the last look."""
         return frozenset(path for path, each in self._folders.items() if not each.is_whole)
+
+    def closed(self) -> list[str]:
+        """The folders of which nobody could look at what they hold, at the last look."""
+        return [path for path, each in self._folders.items() if each.is_closed]
+
+    def marks_of(self, path: str) -> list[str] | None:
+        """Of a folder that is guarded for what it holds, that; None for one that is guarded for another reason."""
+        folder = self._folders.get(path)
+        if folder is None or not (folder.is_whole or folder.is_closed):
+            return None
+        try:
+            return [os.path.join(path, name) for name in os.listdir(path) if name.lower() in MARKS]
+        except OSError:
+            return []
 
     def close(self) -> None:
         if self._watch is not None:
@@ -176,9 +196,9 @@ class Tree:
     def _begin_to_watch(self) -> None:
         """What was listed before the kernel was asked is listed once more at the next look."""
         self._watch = Watch.opened()
-        if self._watch is not None:
-            for path in self._folders:
-                self._watch.add(path, is_news=True)
+        if self._watch is not None and not all(self._watch.add(path, is_news=True) for path in self._folders):
+            self._watch.close()
+            self._watch = None
 
     def _listed(self, path: str) -> Folder:
         """A folder that cannot be listed is guarded itself: a script of the same user could open it."""
@@ -187,8 +207,9 @@ class Tree:
         try:
             with os.scandir(path) as listing:
                 entries = list(listing)
+            os.lstat(os.path.join(path, os.curdir))  # names can be listed where nothing can be looked at
         except OSError:
-            return Folder(None, places=place_at(path) if path != self.root else ())
+            return Folder(None, places=place_at(path) if path != self.root else (), is_closed=True)
         if stamp is not None and began - stamp[2] <= SETTLED_NANOSECONDS:
             stamp = None
         if path != self.root and self._is_guarded_whole(path, entries):
@@ -212,7 +233,7 @@ class Tree:
 
     def _is_guarded_whole(self, path: str, entries: list[os.DirEntry[str]]) -> bool:
         """A virtual environment, a skill below a folder of skills, a package that this program would load."""
-        if len(path) > LONGEST_PATH:
+        if len(os.fsencode(path)) > LONGEST_PATH:
             return True
         marks = MARKS.intersection(entry.name.lower() for entry in entries)
         if not marks or ENVIRONMENT_MARK in marks:
@@ -225,11 +246,21 @@ class Tree:
     def _guarded_in(self, path: str, entries: list[os.DirEntry[str]]) -> set[str]:
         names = {entry.name for entry in entries}
         guarded = {name for name in names if is_guarded_name(name)}
+        guarded.update(entry.name for entry in entries if self._is_leading_astray(path, entry))
         guarded.update(guarded_inside(os.path.basename(path), names))
         guarded.update(of_repository(names))
         if path == self.root and self.importable:
             guarded.update(name for name in names if self._is_importable(name))
         return guarded
+
+    def _is_leading_astray(self, path: str, entry: os.DirEntry[str]) -> bool:
+        """A link in the place of a folder that is obeyed for its name, or of a skill: what it leads to is, too."""
+        if not entry.is_symlink():
+            return False
+        if is_obeyed_folder(entry.name):
+            return True
+        above = path[len(self.root) :].lower().split(os.sep)
+        return SKILLS_FOLDER in above and INSTALLED_FOLDER not in above and not entry.is_file()
 
     def _is_importable(self, name: str) -> bool:
         stem, _, ending = name.partition(".")
@@ -263,7 +294,8 @@ def _shared(files: list[os.DirEntry[str]]) -> Iterator[tuple[Place, int]]:
         except OSError:  # gone meanwhile
             continue
         if seen.st_nlink > 1:
-            yield Place(entry.path, seen.st_dev, seen.st_ino, seen.st_mode, is_named=False), seen.st_nlink
+            place = Place(entry.path, seen.st_dev, seen.st_ino, seen.st_mode, is_named=False, is_shared=True)
+            yield place, seen.st_nlink
 
 
 def _is_below_another(path: str, places: dict[str, Place]) -> bool:

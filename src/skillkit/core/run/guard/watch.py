@@ -1,4 +1,4 @@
-"""Folders -> those in which an entry came, went or changed its name since the last look (inotify)."""
+"""Folders -> those in which an entry came, went or changed its name or mode since the last look (inotify)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Self
 __all__ = ["Watch"]
 
 # From sys/inotify.h.
-MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
+MODES, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x40, 0x80, 0x100, 0x200
 DELETE_SELF, MOVE_SELF = 0x400, 0x800
 UNMOUNT, OVERFLOW, IGNORED = 0x2000, 0x4000, 0x8000
 ONLY_FOLDERS, NO_LINKS = 0x01000000, 0x02000000
-ASKED = MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF | ONLY_FOLDERS | NO_LINKS
+ASKED = MODES | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF | ONLY_FOLDERS | NO_LINKS
 EVENT = struct.Struct("iIII")
 READ_BYTES = 1 << 18
 
