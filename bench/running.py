@@ -127,20 +127,21 @@ class Runs:
 
     def throughput(self) -> list[Row]:
         """Both ends: a script that costs next to nothing, where only the way counts, and the usual kind."""
+        bounds = (("noop.sh", 512, 0.6, 0.8), ("noop.py", 128, 0.9, 1.0))  # two durable records a run cost a no-op most
         return [
-            self.at_once(script, threads, total)
-            for script, total in (("noop.sh", 512), ("noop.py", 128))
+            self.at_once(script, threads, total, must, goal)
+            for script, total, must, goal in bounds
             for threads in (64, 256)
         ]
 
-    def at_once(self, script: str, threads: int, total: int) -> Row:
+    def at_once(self, script: str, threads: int, total: int, must: float, goal: float) -> Row:
         runs = max(total, threads)
         ratios = []
         for _ in range(3):
             plain = per_second(self.plain(script), threads, runs)
             ratios.append(per_second(self.skillkit(script), threads, runs) / plain)
         what = f"runs of {script} per second, {threads} at once / threads + subprocess.run"
-        return Row(what, statistics.median(ratios), 0.9, 1.2, at_least=True, why=WHY_AT_ONCE)
+        return Row(what, statistics.median(ratios), must, goal, at_least=True, why=WHY_AT_ONCE)
 
     def drain(self) -> list[Row]:
         """1 GB of output: how fast it is taken in, and what it costs in memory."""
