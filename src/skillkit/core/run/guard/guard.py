@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.owned import require_own_folder
-from skillkit.core.paths import Judged, is_inside, judge, real_path
+from skillkit.core.paths import Judged, is_inside, judge, judge_opened, open_place, real_path
 from skillkit.core.run.guard.aside import ASIDE, SetAside, open_below, set_aside
 from skillkit.core.run.guard.journal import Entry, Journal
 from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
-from skillkit.core.run.guard.made import Before, before_of, is_made_meanwhile, made_places
+from skillkit.core.run.guard.made import Before, before_of, is_made_meanwhile, made_places, moved_before
 from skillkit.core.run.guard.own import importable_names, own_folders
 from skillkit.core.run.guard.places import Place, find_places
 from skillkit.core.run.guard.tree import Tree
@@ -40,12 +40,14 @@ class _Look(NamedTuple):
     """One folder before a run."""
 
     tree: Tree
-    root: Judged | None
+    root: Judged
     """As it was then: whatever stands in its place after the run is not looked after."""
     before: Before
     keepsakes: tuple[Keepsake, ...]
     entry: tuple[str, int]
     """In the journal."""
+    held: int
+    """A descriptor of the folder: another script may have given it another name meanwhile."""
 
 
 class Guarded(NamedTuple):
@@ -108,21 +110,31 @@ class Guard:
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
         """What the run made under guarded names, moved away."""
-        same = {look.tree.root for look in guarded.looks if _is_same(look.root)}
-        kept = [each for each in guarded.keepsakes if each.root in same]
-        moved = [*guarded.recovered, *put_back(kept, self._state_folder)]
-        put = {each.path for each in kept}
-        with self._lock:
-            for look in guarded.looks:
-                with suppress(OSError):
-                    moved += self._moved_away(look, put) if look.tree.root in same else ()
-                self._journal.end(look.entry)
+        moved = list(guarded.recovered)
+        for look in guarded.looks:
+            with suppress(OSError):
+                moved += self._looked_after(look)
+            os.close(look.held)
+            self._journal.end(look.entry)
         return tuple(moved)
 
-    def _moved_away(self, look: _Look, put: set[str]) -> list[SetAside]:
-        _open_up(look.tree.root, [look.tree.root])
-        before = look.before._replace(kept=look.before.kept | put)
-        return self._moved(look.tree, before)
+    def _looked_after(self, look: _Look) -> list[SetAside]:
+        """Where the folder is now, and never in what took its place."""
+        now = judge_opened(look.held, look.tree.root)
+        if not _is_same(look.root) and judge(now.path) != now:
+            return []
+        kept = [each.moved_to(now.path) for each in look.keepsakes]
+        moved = put_back(kept, self._state_folder)
+        before = moved_before(look.before, look.tree.root, now.path)
+        before = before._replace(kept=before.kept.union(each.path for each in kept))
+        with self._lock:
+            tree = look.tree if now.path == look.tree.root else Tree(now.path, left_out=self._kept_in(now.path))
+            try:
+                _open_up(tree.root, [tree.root])
+                return moved + self._moved(tree, before)
+            finally:
+                if tree is not look.tree:
+                    tree.close()
 
     def _moved(self, tree: Tree, before: Before) -> list[SetAside]:
         """Looked for again after each move: what hid in a guarded place can be guarded for a reason of its own."""
@@ -153,8 +165,13 @@ class Guard:
         known = [e for e in places if not any(is_made_meanwhile(e, each.root.path, each.before) for each in others)]
         before = before_of(known, tree.folders(), now, has_mounts=has_mounts)
         keepsakes = () if has_mounts else tuple(keepsakes_of(known, root))
-        entry = self._journal.begin(root, before, timeout, keepsakes)
-        return _Look(tree, judge(root), before, keepsakes, entry), places
+        held = open_place(root)
+        try:
+            entry = self._journal.begin(root, before, timeout, keepsakes)
+        except BaseException:
+            os.close(held)
+            raise
+        return _Look(tree, judge_opened(held, root), before, keepsakes, entry, held), places
 
     def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
@@ -209,11 +226,11 @@ def _open_up(root: str, folders: Iterable[str]) -> bool:
     return bool(closed)
 
 
-def _is_same(root: Judged | None) -> bool:
+def _is_same(root: Judged) -> bool:
     """Another script may have put another folder there, in which everything would look new."""
-    if root is not None and judge(root.path) == root:
+    if judge(root.path) == root:
         return True
-    run_log.warning("%s was replaced during a run; nothing was moved out of what is there now", root and root.path)
+    run_log.warning("%s was replaced during a run; nothing was moved out of what is there now", root.path)
     return False
 
 

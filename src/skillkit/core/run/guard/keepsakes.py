@@ -28,6 +28,10 @@ class Keepsake(NamedTuple):
     content: bytes
     mode: int
 
+    def moved_to(self, root: str) -> Keepsake:
+        """The same where its folder is now."""
+        return self._replace(root=root, path=root + self.path[len(self.root) :])
+
 
 def keepsakes_of(places: Iterable[Place], root: str) -> list[Keepsake]:
     """Of plain files below the top of `root`; what is left out is kept by rule.

@@ -11,7 +11,7 @@ from skillkit.core.paths import is_inside
 from skillkit.core.run.guard.places import Place
 from skillkit.core.run.guard.tree import Tree
 
-__all__ = ["Before", "before_of", "is_made_meanwhile", "made_places"]
+__all__ = ["Before", "before_of", "is_made_meanwhile", "made_places", "moved_before"]
 
 CLOCK_SECONDS = 0.1  # by which the file system's clock may be behind
 
@@ -35,6 +35,18 @@ def before_of(places: Iterable[Place], folders: frozenset[str], now: float, *, h
     known = list(places)
     kept = frozenset(() if has_mounts else (place.path for place in known))
     return Before(frozenset(place.identity for place in known), kept, now - CLOCK_SECONDS, folders=folders)
+
+
+def moved_before(before: Before, root: str, now: str) -> Before:
+    """The same of a folder that is called otherwise by now."""
+    if root == now:
+        return before
+    start = len(root)
+    return before._replace(
+        known=frozenset((now + path[start:], device, inode) for path, device, inode in before.known),
+        kept=frozenset(now + path[start:] for path in before.kept),
+        folders=None if before.folders is None else frozenset(now + path[start:] for path in before.folders),
+    )
 
 
 def is_made_meanwhile(place: Place, root: str, before: Before) -> bool:
