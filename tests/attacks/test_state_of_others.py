@@ -18,6 +18,8 @@ from skill_folders import skill_folder
 from skillkit import GUARDED, AuditUnavailableError, SkillKitError, SkillManager, StateUnavailableError
 from skillkit.cli.main import cli
 from skillkit.core import digest
+from skillkit.core.run.guard.journal import Journal
+from skillkit.core.run.guard.made import Before
 from skillkit.web.presence import running_page
 
 ANOTHER_USER = 65534
@@ -202,13 +204,10 @@ def test_doctor_names_what_cannot_be_believed(tmp_path: Path, part: str) -> None
 
 def journal_entry(state: Path, workspace: Path) -> Path:
     """As a run leaves it whose program was killed: everything guarded that it does not know is moved away."""
-    (state / "guarded-runs").mkdir(mode=0o700, exist_ok=True)
-    entry = state / "guarded-runs" / "1-abc"
-    seen = workspace.stat()
-    root = [str(workspace), seen.st_dev, seen.st_ino]
-    entry.write_text(json.dumps({"root": root, "known": [], "until": 9e9}))
-    entry.chmod(0o600)
-    return entry
+    before = Before(frozenset(), frozenset(), began=0.0, until=9e9)
+    path, descriptor = Journal(state).begin(str(workspace), before, timeout=9e9)
+    os.close(descriptor)
+    return Path(path)
 
 
 @as_root

@@ -133,7 +133,7 @@ class Guard:
                 _open_up(tree.root, [tree.root])
                 return moved + self._moved(tree, before)
             finally:
-                if tree is not look.tree:
+                if self._trees.get(tree.root) is not tree:
                     tree.close()
 
     def _moved(self, tree: Tree, before: Before) -> list[SetAside]:
