@@ -15,7 +15,7 @@ from running import records_of, wait_for
 from skill_folders import skill_folder
 from workspaces import WALLS, content_below, git, project, run_in
 
-from skillkit import SandboxUnavailableError, SkillManager
+from skillkit import SandboxUnavailableError, SkillManager, StateUnavailableError
 from skillkit.core.run import walls as walls_module
 
 # Each changes something that is obeyed; what it makes beside that may stay.
@@ -374,3 +374,33 @@ def test_two_scripts_at_once_cannot_hide_behind_each_other(tmp_path: Path) -> No
         for thread in threads:
             thread.join()
     assert content_below(workspace) == {}
+
+
+def test_a_run_whose_workspace_cannot_be_noted_does_not_start_and_is_on_record(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    assert run_in(workspace, "touch ran").exit_code == 0
+    (workspace / "ran").unlink()
+    notes = tmp_path / "state" / "guarded-runs"
+    shutil.rmtree(notes)
+    notes.touch(mode=0o600)
+    with pytest.raises(StateUnavailableError, match=r"cannot be noted in .* name another with SKILLKIT_STATE_DIR"):
+        run_in(workspace, "touch ran")
+    assert content_below(workspace) == {}
+    assert records_of(tmp_path)[-1].kind == "refused"
+
+
+def test_an_interrupt_before_the_start_leaves_nothing_that_counts_as_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("skillkit.core.flow.walls_around", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run_in(workspace, "true")
+    assert list((tmp_path / "state" / "guarded-runs").iterdir()) == []

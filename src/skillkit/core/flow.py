@@ -223,9 +223,11 @@ class Flow:
             sandbox, walls, work = self.walled(command, sandbox, snapshot, guarded)
             if answer is not None:
                 self.approving.keep(prepared, answer)
-        except SkillKitError as error:
+        except BaseException as error:
             self.guard.end(guarded)
-            self.record_refusal(error, prepared, answer)
+            if isinstance(error, SkillKitError):
+                self.record_refusal(error, prepared, answer)
+            raise
         placed = moved_to(command, Path(walls.apart)) if walls.apart else command
         environment = run_environment(placed, work, has_walls=sandbox.tier != "none")
         try:
@@ -246,7 +248,13 @@ class Flow:
         if sandbox.tier == "none":
             return NOTHING_GUARDED
         roots = writable_roots(command, self.policy, self.state_dir)
-        guarded = self.guard.begin(roots, command.timeout, has_mounts=sandbox.tier != "landlock")
+        try:
+            guarded = self.guard.begin(roots, command.timeout, has_mounts=sandbox.tier != "landlock")
+        except OSError as error:
+            raise StateUnavailableError(
+                f"What stays as it is in {', '.join(roots)} cannot be noted in {self.state_dir}: "
+                f"{error.strerror or error}. Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
+            ) from error
         try:
             require_countable(guarded, self.policy)
         except SkillKitError:

@@ -94,7 +94,13 @@ class Guard:
         with self._lock:
             recovered = self._recover()
             others = self._journal.going_on()
-            looks = [self._look(root, timeout, others, has_mounts=has_mounts) for root in inside]
+            looks: list[tuple[_Look, tuple[Place, ...]]] = []
+            try:
+                looks.extend(self._look(root, timeout, others, has_mounts=has_mounts) for root in inside)
+            except BaseException:
+                for look, _ in looks:
+                    self._let_go(look)
+                raise
         places = {place.path: place for _, found in looks for place in found}
         notes = (SHARED,) if any(look.tree.has_unguarded_shares for look, _ in looks) else ()
         crowded = [look.tree.root for look, found in looks if look.tree.is_cut or len(found) > MOST_PLACES]
@@ -114,9 +120,12 @@ class Guard:
         for look in guarded.looks:
             with suppress(OSError):
                 moved += self._looked_after(look)
-            os.close(look.held)
-            self._journal.end(look.entry)
+            self._let_go(look)
         return tuple(moved)
+
+    def _let_go(self, look: _Look) -> None:
+        os.close(look.held)
+        self._journal.end(look.entry)
 
     def _looked_after(self, look: _Look) -> list[SetAside]:
         """Where the folder is now, and never in what took its place."""
