@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from skillkit.integrations.inline import InlineProcessor
 
 GROWTH = 8
 # A reader that looks at everything again for each part takes 64 times as long.
-MOST_GROWTH = 3 * GROWTH
+MOST_GROWTH = 5 * GROWTH
 CHARACTERS = 2_500
 LEAST_SECONDS = 0.02  # of the large text; what takes less has said enough
 
@@ -76,8 +76,10 @@ def seconds_for(action: Callable[[], object]) -> float:
     return min(spent)
 
 
-def grows_fast(read: Callable[[str], object], text_of: Callable[[int], str]) -> bool:
-    """Whether reading eight times the text takes far more than eight times as long."""
+def grows_fast(
+    read: Callable[[str], object], text_of: Callable[[int], str], *, of_three: Callable[[Iterable[bool]], bool] = all
+) -> bool:
+    """Whether reading eight times the text takes far more than eight times as long; a busy machine may look so once."""
     small, large = (text_of(CHARACTERS * times) for times in (1, GROWTH))
     read(small)  # what is made once is made
 
@@ -85,7 +87,7 @@ def grows_fast(read: Callable[[str], object], text_of: Callable[[int], str]) -> 
         taken = seconds_for(lambda: read(large))
         return taken > LEAST_SECONDS and taken > MOST_GROWTH * seconds_for(lambda: read(small))
 
-    return all(looks_fast() for _ in range(3))  # a busy machine may look so once
+    return of_three(looks_fast() for _ in range(3))
 
 
 def repeated(unit: str, before: str = "", after: str = "") -> Callable[[int], str]:
@@ -106,7 +108,7 @@ def test_control_looking_at_all_that_stands_before_each_span_grows_too_fast() ->
         for span in re.finditer("`", text):
             re.search(r"\bnever\b", text[: span.start()])
 
-    assert grows_fast(read, repeated("`a "))
+    assert grows_fast(read, repeated("`a "), of_three=any)
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
