@@ -15,6 +15,9 @@ from skillkit.core.values import Workspace
 __all__ = ["bounds_of", "wall_sentences"]
 
 NAMED = 64  # paths in one sentence; as many as arguments can grant
+NO_OTHER_FILE = "It cannot read or write any other file of yours"
+# The guard keeps up to so many; how many there are is known only once it has looked.
+HARD_LINKS = ", unless more than 200 of those it can write have a further name elsewhere (hard links)"
 NO_WALLS = "No walls: it runs with your own rights."
 
 
@@ -92,7 +95,8 @@ def _files(
             yield f"It can also read what the arguments name: {_listed(granted)}."
         if policy.writable_paths:
             yield f"It can also read and write {_listed(policy.writable_paths)}."
-        yield "It cannot read or write any other file of yours."
+        is_writing = workspace is not None or bool(policy.writable_paths)
+        yield f"{NO_OTHER_FILE}{HARD_LINKS if is_writing else ''}."
     yield "It can write to a work folder of its own."
 
 
