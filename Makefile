@@ -16,7 +16,7 @@ test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser
 	$(BIN)/python -m pytest -n auto -m slow
 
 examples: $(EXAMPLES_VENV)/.examples-ready  ## the examples for other frameworks, in an environment of their own
-	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py tests/integrations/test_langchain_deepagents.py
+	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
 
 check: $(VENV)/.dev-ready  ## style, types, architecture
 	$(BIN)/ruff check .
@@ -45,7 +45,7 @@ soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at wh
 
 coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take; fails under 95 %
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/core tests/properties tests/attacks \
-		tests/integrations/inline/test_programs.py tests/integrations/test_functions.py
+		tests/integrations/inline/test_commands_programs.py tests/integrations/test_functions.py
 
 test-versions: system  ## the core's tests on every Python that is here
 	tools/test-versions

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from bench.runner import Row, measure
 from skillkit import TRUSTED, ScriptPolicy, SkillManager
-from skillkit.core.run import Sandbox, machine_tiers, walls
+from skillkit.core.run import tiers
+from skillkit.core.run.sandbox.base import Sandbox
 from skillkit.core.run.sandbox.choose import Choice
+from skillkit.core.run.tiers import machine_tiers
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 SCRIPTS = {"noop.sh": ":\n", "noop.py": "pass\n", "noop.js": "\n", "noop.rb": "\n", "noop.pl": "1;\n"}
@@ -27,7 +29,7 @@ def rows(work: Path) -> list[Row]:
     for attempt in machine_tiers():
         if attempt.sandbox is not None:
             only_kind = Choice({attempt.tier: partial(same, attempt.sandbox)})
-            setattr(walls, "this_machines", only_kind)  # noqa: B010 - as if the machine had no other
+            setattr(tiers, "this_machines", only_kind)  # noqa: B010 - as if the machine had no other
             found += [row for script in SCRIPTS for row in added(work, attempt.tier, script)]
             found.append(in_large_workspace(work, attempt.tier))
     return found

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
-pytest_plugins = ["tier_watch"]
+pytest_plugins = ["support.tier_watch"]
 
 
 # Each of these starts programs again and again, or waits for them: seconds a test.
 LONG = (
     "tests/e2e/",
     "tests/bench/",
-    "tests/integrations/test_mcp_",
+    "tests/integrations/mcp/",
     "tests/attacks/test_guarded_names.py::test_what_a_script_makes_under_such_a_name",
     "tests/attacks/test_guarded_names.py::test_without_walls_each_of_these",
     "tests/attacks/test_guarded_names.py::test_no_folder_is_too_deep",
@@ -30,13 +30,13 @@ LONG = (
     "tests/attacks/test_work_folder_trees",
     "tests/attacks/test_idle_connections",
     "tests/attacks/test_oversized_skills.py::test_ten_thousand",
-    "tests/core/test_trees.py::test_the_usual_way_fails",
-    "tests/core/test_trees.py::test_a_look_for_files_ends",
+    "tests/core/paths/test_trees.py::test_the_usual_way_fails",
+    "tests/core/paths/test_trees.py::test_a_look_for_files_ends",
     "tests/cli/test_chat_",
     "tests/cli/test_mcp_",
     "tests/cli/test_web_",
-    "tests/core/test_approving_between_",
-    "tests/core/decide/test_requests_between_",
+    "tests/core/ask/test_approvals_between_",
+    "tests/core/store/test_world_between_",
 )
 
 
@@ -77,12 +77,13 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 @pytest.fixture(params=("bubblewrap", "landlock"))
 def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Only this kind of walls exists."""
-    from skillkit.core.run import machine_tiers, walls
+    from skillkit.core.run import tiers
     from skillkit.core.run.sandbox.choose import Choice
+    from skillkit.core.run.tiers import machine_tiers
 
     attempt = next((each for each in machine_tiers() if each.tier == request.param), None)
     if attempt is None or attempt.sandbox is None:
         pytest.skip(f"no {request.param} here")
     sandbox = attempt.sandbox
-    monkeypatch.setattr(walls, "this_machines", Choice({request.param: lambda: sandbox}))
+    monkeypatch.setattr(tiers, "this_machines", Choice({request.param: lambda: sandbox}))
     return str(request.param)

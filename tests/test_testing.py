@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from asking import request_named
+from support.asking import request_named
 
 from skillkit import ApprovalUnavailableError, ConfigurationError, SkillManager
 from skillkit.testing import ScriptedApprover, skill_folder

@@ -27,7 +27,7 @@ from bench.soak.scripts import write_skill
 from skillkit import GUARDED, STANDARD, SkillManager, World
 from skillkit.approvers.store import StoreApprover
 from skillkit.core.record import AuditLog
-from skillkit.core.state import FILE_NAME, StateStore
+from skillkit.core.store.state import FILE_NAME, StateStore
 
 SECONDS = 600
 ROUNDS = 6

@@ -6,8 +6,6 @@ from skillkit._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.decide.requests import World
-    from skillkit.core.detect import ScriptDetector
     from skillkit.core.exceptions import (
         ApprovalDeclinedError,
         ApprovalUnavailableError,
@@ -45,11 +43,13 @@ if TYPE_CHECKING:
         StateUnavailableError,
         ToolRestrictionError,
     )
-    from skillkit.core.executor import ScriptExecutor
     from skillkit.core.manager import SkillManager
     from skillkit.core.models import Skill, SkillMetadata
+    from skillkit.core.models.detect import ScriptDetector
     from skillkit.core.paths import FilePathResolver
-    from skillkit.core.policy import (
+    from skillkit.core.scripts import ScriptExecutor
+    from skillkit.core.store.world import World
+    from skillkit.core.values.policy import (
         GUARDED,
         LOCKED,
         STANDARD,
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
         Limits,
         ScriptPolicy,
     )
-    from skillkit.core.questions import Option, OptionAnswer, OptionRequest
-    from skillkit.core.runs import ScriptExecutionResult
-    from skillkit.core.values import Diagnostic, ScriptMetadata
+    from skillkit.core.values.questions import Option, OptionAnswer, OptionRequest
+    from skillkit.core.values.runs import ScriptExecutionResult
+    from skillkit.core.values.skills import Diagnostic, ScriptMetadata
 
 __all__ = [
     "GUARDED",
@@ -120,25 +120,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Diagnostic": "values",
+    "Diagnostic": "values.skills",
     "FilePathResolver": "paths",
-    "GUARDED": "policy",
-    "LOCKED": "policy",
-    "Limits": "policy",
-    "Option": "questions",
-    "OptionAnswer": "questions",
-    "OptionRequest": "questions",
-    "STANDARD": "policy",
-    "ScriptDetector": "detect",
-    "ScriptExecutionResult": "runs",
-    "ScriptExecutor": "executor",
-    "ScriptMetadata": "values",
-    "ScriptPolicy": "policy",
+    "GUARDED": "values.policy",
+    "LOCKED": "values.policy",
+    "Limits": "values.policy",
+    "Option": "values.questions",
+    "OptionAnswer": "values.questions",
+    "OptionRequest": "values.questions",
+    "STANDARD": "values.policy",
+    "ScriptDetector": "models.detect",
+    "ScriptExecutionResult": "values.runs",
+    "ScriptExecutor": "scripts",
+    "ScriptMetadata": "values.skills",
+    "ScriptPolicy": "values.policy",
     "Skill": "models",
     "SkillManager": "manager",
     "SkillMetadata": "models",
-    "TRUSTED": "policy",
-    "World": "decide.requests",
+    "TRUSTED": "values.policy",
+    "World": "store.world",
 }
 
 

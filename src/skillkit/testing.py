@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
-from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["ScriptedApprover", "skill_folder"]
 
@@ -28,8 +28,7 @@ class ScriptedApprover:
         with self._lock:
             self.requests.append(request)
             if not self._left:
-                reason = "the scripted approver has no answer left"
-                raise ApprovalUnavailableError(f"Not approved: {reason}. Give it one more.", reasons=[reason])
+                raise ApprovalUnavailableError.because("the scripted approver has no answer left", "Give it one more.")
             option_id = self._left.pop(0)
         offered = [option.id for option in request.options]
         if option_id not in offered:

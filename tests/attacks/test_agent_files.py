@@ -6,16 +6,16 @@ import shlex
 from pathlib import Path
 
 import pytest
-from chats import KEY, ChatTerminal, chat_words, without_terminal
 from click.testing import CliRunner
-from config_files import Machine, placed
-from model_servers import Said, chat_server
-from workspaces import run_in
+from support.chats import KEY, ChatTerminal, chat_words, without_terminal
+from support.config_files import Machine, placed
+from support.model_servers import Said, chat_server
+from support.workspaces import run_in
 
 from skillkit import TRUSTED, ConfigurationError
-from skillkit.approvers.flag import FlagApprover
+from skillkit.approvers.callback import FlagApprover
 from skillkit.chat.agent import read_agent
-from skillkit.chat.agent_files import AgentWord, agent_path
+from skillkit.chat.agent_files import AgentWord, agent_path, open_agent_file
 from skillkit.cli.trust import trust
 from skillkit.testing import ScriptedApprover
 
@@ -72,7 +72,7 @@ def test_the_file_that_a_chat_was_started_with_stays_as_it_is(tmp_path: Path, ti
 def test_what_a_script_wrote_into_a_trusted_projects_agent_file_is_not_believed(machine: Machine) -> None:
     state = machine.folder / "state"
     file = machine.project / "tutor.toml"
-    AgentWord(state).give_for(file, machine.settings(), "cli")
+    AgentWord(state).give(open_agent_file(file, machine.settings()), "cli")
     assert read_agent(file, machine.settings(), word=AgentWord(state)).is_own
     run_in(machine.project, f"printf %s {shlex.quote(EVIL)} > tutor.toml", walls=False)
     for approver in (None, ScriptedApprover("no"), ScriptedApprover(), FlagApprover()):
@@ -106,7 +106,7 @@ def test_a_person_is_asked_once_for_each_content_and_sees_it(machine: Machine) -
 def test_a_word_about_one_file_is_none_about_another(machine: Machine) -> None:
     state = machine.folder / "state"
     file = placed(machine.project / "tutor.toml", EVIL)
-    AgentWord(state).give_for(file, machine.settings(), "cli")
+    AgentWord(state).give(open_agent_file(file, machine.settings()), "cli")
     other = placed(machine.project / "other.toml", EVIL)
     with pytest.raises(ConfigurationError, match="may only tighten"):
         read_agent(other, machine.settings(), word=AgentWord(state))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from approving import trust_demo
-from running import kinds, made_manager, only_record
+from support.approving import trust_demo
+from support.running import kinds, made_manager, only_record
 
 from skillkit import GUARDED, TRUSTED, ApprovalUnavailableError, ScriptPolicy, SkillManager
-from skillkit.core import flow
-from skillkit.core.run import granted_paths
-from skillkit.core.runs import Decision, PreparedRun
+from skillkit.core.run import place
+from skillkit.core.run.reach import granted_paths
+from skillkit.core.values.runs import Decision, PreparedRun
 from skillkit.testing import ScriptedApprover
 
 GOOD = "echo good\ncat lib.txt\n"
@@ -24,7 +24,7 @@ ASKING = replace(TRUSTED, approval="first_run")
 
 def swapped_before_the_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """The last moment there is: everything has been checked, nothing has been started."""
-    start = flow.__dict__["started_and_run"]
+    start = place.__dict__["_launch"]
 
     def swap_and_start(*given: Any) -> Any:
         for name, text in (("scripts/run.sh", "echo evil\n"), ("lib.txt", "evil\n")):
@@ -32,7 +32,7 @@ def swapped_before_the_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
             os.replace(folder / "other", folder / "skills/demo" / name)
         return start(*given)
 
-    patch.setattr(flow, "started_and_run", swap_and_start)
+    patch.setattr(place, "_launch", swap_and_start)
 
 
 def manager_of(folder: Path, policy: ScriptPolicy, *answers: str, **settings: Any) -> SkillManager:
@@ -129,7 +129,7 @@ def asked_by_a_model(manager: SkillManager, *argv: str) -> PreparedRun:
 
 
 def answered(manager: SkillManager, prepared: PreparedRun) -> str:
-    answer = manager.flow.approving.answer_for(prepared, manager.approver)
+    answer = manager.flow.approvals.answer_for(prepared, manager.approver)
     return manager.complete_skill_script(prepared, answer).stdout
 
 

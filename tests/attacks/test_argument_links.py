@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from running import made_manager
+from support.running import made_manager
 
 from skillkit import TRUSTED, ScriptPolicy
 from skillkit.core.resolve import CallArguments
-from skillkit.core.runs import Decision
+from skillkit.core.values.runs import Decision
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 PLANT = 'ln -s "$1" "$SKILL_WORKSPACE/report.txt"; echo planted\n'

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from running import made_manager, needs
-from skill_folders import skill_folder
+from support.running import made_manager, needs
+from support.skill_folders import skill_folder
 
 from skillkit import STANDARD, TRUSTED, ConfigurationError, SandboxUnavailableError, ScriptPolicy, SkillManager
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from inline_answers import outcomes_in, said, saying, tutor
+from support.inline_answers import outcomes_in, said, saying, tutor
 
 from skillkit import SkillManager
 from skillkit.integrations.inline import InlineProcessor, LoopResult, run_rounds

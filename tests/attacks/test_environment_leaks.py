@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import runnable
+from support.running import runnable
 
 from skillkit import ScriptPolicy, SkillKitError
 

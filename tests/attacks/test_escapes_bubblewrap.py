@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confined_runs import ENVIRONMENT, Room, bubblewrap_refusal, open_folder, users
+from support.confined_runs import ENVIRONMENT, Room, bubblewrap_refusal, open_folder, users
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confined_runs import NOBODY, Room, bubblewrap_refusal, ended, open_folder, started, users
+from support.confined_runs import NOBODY, Room, bubblewrap_refusal, ended, open_folder, started, users
 
-from skillkit.core.policy import Limits
+from skillkit.core.values.policy import Limits
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
 ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="an attack that only root's own walls have to stop")

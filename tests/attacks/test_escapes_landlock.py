@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from landlock_runs import IS_ROOT, NEEDS_LANDLOCK, NOBODY, PYTHON, Place, place
+from support.landlock_runs import IS_ROOT, NEEDS_LANDLOCK, NOBODY, PYTHON, Place, place
 
 from skillkit.core.run.sandbox import landlock
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from running import only_record, runnable
+from support.running import only_record, runnable
 
 
 def test_control_by_exit_code_and_text_a_forged_timeout_looks_real(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import wait_for
+from support.running import wait_for
 
 from skillkit import ApprovalUnavailableError, World
-from skillkit.core.questions import Option, OptionRequest
-from skillkit.core.state import StateStore
+from skillkit.core.store.state import StateStore
+from skillkit.core.values.questions import Option, OptionRequest
 
 # Long enough for pages of its own, and repeated so that every part of it would be found.
 SECRET = "hunter2-" * 20_000

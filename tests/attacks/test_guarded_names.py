@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from running import records_of, wait_for
-from skill_folders import skill_folder
-from workspaces import WALLS, content_below, git, project, run_in
+from support.running import records_of, wait_for
+from support.skill_folders import skill_folder
+from support.workspaces import WALLS, content_below, git, project, run_in
 
 from skillkit import SandboxUnavailableError, SkillManager, StateUnavailableError
-from skillkit.core.run import walls as walls_module
+from skillkit.core.run import tiers as walls_module
 
 # Each changes something that is obeyed; what it makes beside that may stay.
 CHANGES = {
@@ -197,10 +197,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from skillkit import STANDARD, SkillManager
-from skillkit.core.run import walls
+from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import MAKERS, Choice
 place, tier = Path(sys.argv[1]), sys.argv[2]
-walls.this_machines = Choice({tier: MAKERS["linux"][tier]})
+tiers.this_machines = Choice({tier: MAKERS["linux"][tier]})
 policy = replace(STANDARD, sandbox="required")
 with SkillManager(place / "skills", "", [], [], workspace=place / "workspace", policy=policy, state_dir=place / "state") as m:
     m.execute_skill_script("demo", "run", on_output=lambda *_: print("there", flush=True))
@@ -232,14 +232,38 @@ def _anybody_in(folder: Path) -> bool:
     return ended.returncode == 0
 
 
+def test_an_interrupt_while_the_folder_is_noted_leaves_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that stayed would count as a run that goes on, and what a person makes from then on as made by it."""
+    import fcntl
+
+    from skillkit.core.paths import judge
+    from skillkit.core.run.guard.restore import JOURNAL, Before, Journal
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    root = judge(str(tmp_path))
+    assert root is not None
+    monkeypatch.setattr(fcntl, "flock", interrupt)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(KeyboardInterrupt):
+        Journal(tmp_path / "state").begin(Before(root, frozenset(), frozenset(), began=0), timeout=1)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not os.listdir(tmp_path / "state" / JOURNAL)
+
+
 def test_what_a_person_makes_after_a_killed_run_is_theirs(tmp_path: Path) -> None:
     workspace, state = tmp_path / "workspace", tmp_path / "state"
     workspace.mkdir()
-    from skillkit.core.run.guard.journal import Journal
-    from skillkit.core.run.guard.made import Before
+    from skillkit.core.paths import judge
+    from skillkit.core.run.guard.restore import Before, Journal
 
-    nothing = Before(frozenset(), frozenset(), began=0)
-    _, descriptor = Journal(state).begin(str(workspace), nothing, timeout=-3600)
+    root = judge(workspace)
+    assert root is not None
+    nothing = Before(root, frozenset(), frozenset(), began=0)
+    _, descriptor = Journal(state).begin(nothing, timeout=-3600)
     os.close(descriptor)
     git(workspace, "init", "-q")
     run_in(workspace, "true")
@@ -279,7 +303,7 @@ def test_a_workspace_that_this_program_imports_from_gets_no_module_of_a_known_na
 
 PLANT = """
 package=$(ls -d .venv/lib/python*/site-packages/skillkit)
-for file in "$package/core/run/sandbox/launcher.py" "$package/core/run/sandbox/mounter.py" "$package/_version.py"; do
+for file in "$package/core/run/sandbox/keeper.py" "$package/core/run/sandbox/mounter.py" "$package/_version.py"; do
   echo 'open("/tmp/../'$PWD'/ran", "w")' > "$file" && echo changed
 done
 echo 'import os' > .venv/lib/python3/site-packages/evil.pth 2>/dev/null; echo x > .venv/bin/skillkit && echo changed
@@ -400,7 +424,7 @@ def test_an_interrupt_before_the_start_leaves_nothing_that_counts_as_a_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("skillkit.core.flow.walls_around", interrupt)
+        patch.setattr("skillkit.core.run.place.reach_of", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run_in(workspace, "true")
     assert list((tmp_path / "state" / "guarded-runs").iterdir()) == []

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from approving import ASKING
 from click.testing import CliRunner
-from page_visits import text_of, visiting
-from running import made_manager
+from support.approving import ASKING
+from support.page_visits import text_of, visiting
+from support.running import made_manager
 
 from skillkit import OptionRequest, SkillManager
 from skillkit.cli.approvals import approvals
 from skillkit.cli.trust import trust
-from skillkit.core.questions import Prompt
+from skillkit.core.values.questions import Prompt
 from skillkit.present.request import diff_text, form_text, prompt_text, whole_text
 from skillkit.testing import ScriptedApprover
 

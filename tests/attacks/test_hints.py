@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running import made_manager
+from support.running import made_manager
 
 from skillkit import STANDARD
 from skillkit.integrations.functions import SkillFunctions

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
-from running import wait_for
-from skill_folders import skill_folder
+from support.running import wait_for
+from support.skill_folders import skill_folder
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and owners as Linux has them")
 
@@ -35,7 +35,7 @@ manager = SkillManager(folder / "skills", "", [], [], policy=TRUSTED, state_dir=
 print(manager.execute_skill_script("demo", "run.sh").stdout.strip(), flush=True)
 
 if kind == "page":
-    from skillkit.web.serving import PageServer
+    from skillkit.web.server import PageServer
     server = PageServer(World(folder / "state"), manager).start()
     print(server.login_url(), flush=True)
 elif kind == "mcp":

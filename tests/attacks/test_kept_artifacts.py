@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from skill_folders import skill_folder
-from workspaces import content_below
+from support.skill_folders import skill_folder
+from support.workspaces import content_below
 
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.run import keeping
 from skillkit.core.run.keeping import KeptFolder
-from skillkit.core.runs import Artifact
+from skillkit.core.values.runs import Artifact
 
 LEAVES = 'echo planted > "$SKILL_WORK_DIR/authorized_keys"\n'
 PLANTS = {

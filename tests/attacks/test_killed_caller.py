@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import anybody_runs, wait_for
-from skill_folders import skill_folder
+from support.running import anybody_runs, wait_for
+from support.skill_folders import skill_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing sees to it")
 
@@ -20,7 +20,7 @@ SCRIPT = 'setsid sleep "$2" & touch "$1"; sleep "$2"; wait\n'
 CALLER = """
 import os, sys, time
 from skillkit import TRUSTED, SkillManager
-from skillkit.core.run import orphans
+from skillkit.core.run import survivors
 folder, begun, mark = sys.argv[1:4]
 if "forks" in sys.argv and os.fork() == 0:
     time.sleep(60)
@@ -34,7 +34,7 @@ with SkillManager(folder + "/skills", "", [], [], policy=TRUSTED, state_dir=fold
 try:
     os.waitpid(-1, os.WNOHANG)
 except ChildProcessError:
-    print(orphans._keeper.mark, result.stdout.strip())
+    print(survivors.own_mark(), result.stdout.strip())
 """
 PLAIN = "import subprocess, sys\nsubprocess.run(['/bin/bash', '-c', sys.argv[4], 'bash', *sys.argv[2:4]])\n"
 

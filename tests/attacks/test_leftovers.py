@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import STORM, anybody_runs, beats_go_on, made_manager, runnable, wait_for
+from support.running import STORM, anybody_runs, beats_go_on, made_manager, runnable, wait_for
 
 from skillkit import TRUSTED, ScriptExecutor
 

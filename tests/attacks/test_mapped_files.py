@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from running import made_manager, only_record, records_of
+from support.running import made_manager, only_record, records_of
 
 from skillkit import STANDARD, TRUSTED, ContentChangedError, ScriptPolicy, SkillManager
-from skillkit.core import digest
+from skillkit.core.models import digest
 
 GOOD, EVIL = "echo good\n", "echo evil\n"
 
@@ -100,7 +100,7 @@ def test_where_a_copy_runs_the_approved_bytes_run(in_memory: Path, tier: str, po
         pytest.skip("there the folder runs")
     with made_manager(in_memory, {"scripts/run.sh": GOOD}, policy=policy) as manager:
         mapped = Mapped(script(in_memory))
-        standing = manager.flow.approving.standing
+        standing = manager.flow.approvals.standing
         skill = manager.load_skill("demo")
         walls = manager.flow.bounds(None)
         standing.trust(skill="demo", folder=skill.base_directory, digest=skill.digest, channel="terminal", walls=walls)
@@ -124,8 +124,8 @@ def test_a_copy_is_not_made_of_other_bytes_and_the_next_run_sees_them(in_memory:
 
 
 def test_a_program_that_its_user_can_write_is_read_again(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from skillkit.core import starting
     from skillkit.core.resolve import CallArguments
+    from skillkit.core.run import source
 
     program = in_memory / "bin/tool"
     program.parent.mkdir()
@@ -134,7 +134,7 @@ def test_a_program_that_its_user_can_write_is_read_again(in_memory: Path, monkey
     mapped = Mapped(program)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     # To root all of its files are the system's; another user's would not be.
-    monkeypatch.setattr(starting, "is_of_system", lambda path: not path.startswith(str(in_memory)))
+    monkeypatch.setattr(source, "is_roots", lambda path: not path.startswith(str(in_memory)))
     policy = replace(TRUSTED, allowed_commands=("tool",))
     with made_manager(in_memory, policy=policy) as manager:
         prepared = manager.flow.prepare(None, CallArguments("tool"))

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_clients import command_for, environment
-from running import anybody_runs, kinds, records_of, wait_for
-from skill_folders import skill_folder
+from support.mcp_clients import command_for, environment
+from support.running import anybody_runs, kinds, records_of, wait_for
+from support.skill_folders import skill_folder
 
 FORGED = '{"jsonrpc": "2.0", "method": "notifications/forged"}'
 TO_PARENT = f"for n in 0 1; do echo '{FORGED}' > /proc/$PPID/fd/$n; done 2>/dev/null; echo tried\n"

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from running import made_manager, runnable
+from support.running import made_manager, runnable
 
 # Runs in a program of its own, so that its memory is nobody else's; prints what it measured.
 MEASURE = """

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from running import kinds, made_manager, only_record
-from skill_folders import skill_folder
+from support.running import kinds, made_manager, only_record
+from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, STANDARD, TRUSTED, ScriptPolicy, SizeLimitExceededError, SkillKitError, SkillManager
 from skillkit.cli.main import cli
-from skillkit.core import digest
-from skillkit.core.runs import Decision
+from skillkit.core.models import digest
+from skillkit.core.values.runs import Decision
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.testing import ScriptedApprover
 

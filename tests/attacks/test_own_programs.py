@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from skill_folders import skill_folder
-from workspaces import content_below
+from support.skill_folders import skill_folder
+from support.workspaces import content_below
 
 import skillkit
 
-# Tries all the while, in every way it knows, to have its own line run by the launcher, the mounter or their python.
+# Tries all the while, in every way it knows, to have its own line run by the keeper, the mounter or their python.
 CHANGER = """
 import ctypes, os, sys, time
 workspace, mark, seconds = sys.argv[1:]
@@ -42,12 +42,12 @@ def replace(path):
 
 def exchange(path):
     os.makedirs("other/core/run/sandbox", exist_ok=True)
-    for name in ("launcher.py", "keeper.py", "mounter.py", "__init__.py"):
+    for name in ("keeper.py", "layers.py", "mounter.py", "__init__.py"):
         write(f"other/core/run/sandbox/{name}")
     if libc.renameat2(-100, b"other", -100, path.encode(), 2) == 0:
         time.sleep(1)
 
-names = ("launcher.py", "mounter.py", "keeper.py", "layers.py", "__init__.py", "ctypes.py", "os.py", "json.py")
+names = ("mounter.py", "keeper.py", "layers.py", "__init__.py", "ctypes.py", "os.py", "json.py")
 files = [f"{sandbox}/{name}" for name in names] + [f"{package}/core/run/{name}" for name in ("_json.py", "sandbox.py")]
 files += [".venv/bin/python", ".venv/pyvenv.cfg", f"{package}/__init__.py", ".venv/bin/python._pth"]
 folders = [sandbox, package, os.path.dirname(package), ".venv/lib", ".venv/bin", ".venv"]
@@ -71,12 +71,12 @@ from dataclasses import replace
 from pathlib import Path
 import skillkit
 from skillkit import STANDARD, TRUSTED, SkillManager
-from skillkit.core.run import walls
+from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import MAKERS, Choice
 place, tier, mark, seconds = Path(sys.argv[1]), *sys.argv[2:]
 print(skillkit.__file__, flush=True)
 if tier != "none":
-    walls.this_machines = Choice({tier: MAKERS["linux"][tier]})
+    tiers.this_machines = Choice({tier: MAKERS["linux"][tier]})
 policy = TRUSTED if tier == "none" else replace(STANDARD, sandbox="required")
 workspace = place / "workspace"
 with SkillManager(place / "skills", "", [], [], workspace=workspace, policy=policy, state_dir=place / "state") as m:
@@ -103,7 +103,7 @@ def attacked(folder: Path, tier: str) -> tuple[dict[str, str], str]:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=workspace, check=True)
     site = next((workspace / ".venv/lib").glob("python*/site-packages"))
     shutil.copytree(Path(skillkit.__file__).parent, site / "skillkit", ignore=shutil.ignore_patterns("__pycache__"))
-    # The launcher leaves its parts compiled; so that nothing of ours changes meanwhile, they are before.
+    # The keeper leaves its parts compiled; so that nothing of ours changes meanwhile, they are before.
     compileall.compile_dir(site / "skillkit/core/run/sandbox", quiet=1)
     # What skillkit needs lies outside: the attack is on skillkit itself.
     (site / "packages.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))

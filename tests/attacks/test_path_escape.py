@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from running import kinds, made_manager, only_record, runnable
+from support.running import kinds, made_manager, only_record, runnable
 
 from skillkit import PathSecurityError, ScriptNotFoundError, SkillKitError
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running import runnable
-from workspaces import content_below
+from support.running import runnable
+from support.workspaces import content_below
 
 from skillkit.chat.transcript import Transcript
 from skillkit.core.exceptions import ConfigurationError

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from asking import request_named
-from running import made_manager, wait_for
+from support.asking import request_named
+from support.running import made_manager, wait_for
 
 from skillkit import GUARDED, ApprovalUnavailableError, World
+from skillkit.core.paths import forbidden
 from skillkit.core.run import own_programs
-from skillkit.core.starting import brief_output
+from skillkit.core.run.unwalled import read_output
 from skillkit.web.approver import LocalPage, WebApprover
-from skillkit.web.desktop import notify, open_browser
-from skillkit.web.window import show_window
+from skillkit.web.desktop import notify, open_browser, show_window
 
 LINK = "http://127.0.0.1:1/login?token=secret"
 PLANTED = '#!/bin/sh\necho "$0 $@" >> {notes}\n'
@@ -43,7 +43,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (others / "bash").symlink_to("/bin/bash")
     monkeypatch.setenv("PATH", os.pathsep.join((str(programs), str(others))))
     monkeypatch.setenv("DISPLAY", ":99")
-    monkeypatch.setattr(own_programs, "_written", set())
+    monkeypatch.setattr(forbidden, "_writable", set())
     return folder
 
 
@@ -75,7 +75,7 @@ def test_nothing_in_the_workspace_of_this_process_is_started_whatever_it_looks_l
     tmp_path: Path, workspace: Path
 ) -> None:
     (workspace / ".venv" / "pyvenv.cfg").unlink()
-    assert own_programs.own_program("xdg-open"), "the control: nothing tells that it is a project"
+    assert own_programs.find_own_program("xdg-open"), "the control: nothing tells that it is a project"
     files = {"scripts/run.sh": "true\n"}
     with (
         WebApprover(tmp_path / "state", open_browser=True, expires_in=0.3) as approver,
@@ -106,5 +106,5 @@ def test_a_version_manager_is_asked_without_what_the_workspace_would_add(
     asked = ("/usr/bin/python3", "-c", "print(1)")
     subprocess.run(asked, check=True, capture_output=True)
     (tmp_path / "notes").unlink()  # the control: with the environment as it is, the workspace's code runs
-    assert brief_output(asked, "/usr/bin:/bin") == "1\n"
+    assert read_output(asked, "/usr/bin:/bin") == "1\n"
     assert not (tmp_path / "notes").exists()

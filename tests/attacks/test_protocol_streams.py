@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import made_manager, wait_for
+from support.running import made_manager, wait_for
 
 # A server that speaks JSON lines: for each line it reads it answers with one.
 SERVER = """

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import made_manager, only_record, records_of
+from support.running import made_manager, only_record, records_of
 
 from skillkit import ScriptNotFoundError, SkillKitError, SkillManager
 from skillkit.core.record import AuditLog
-from skillkit.core.state import StateStore
+from skillkit.core.store.state import StateStore
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline import InlineProcessor
 

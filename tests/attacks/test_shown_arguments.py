@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from approving import asking_manager
 from click.testing import CliRunner
-from page_visits import text_of, visiting
+from support.approving import asking_manager
+from support.page_visits import text_of, visiting
 
 from skillkit.cli.approvals import approvals
 from skillkit.cli.main import cli
-from skillkit.core.questions import Prompt
+from skillkit.core.values.questions import Prompt
 from skillkit.present.request import as_word, form_text, prompt_text, source_text, whole_text
 
 WORDS = {

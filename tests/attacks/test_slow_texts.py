@@ -5,26 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running import made_manager
-from skill_folders import skill_folder
+from support.growth import grows_fast, repeated
+from support.running import made_manager
+from support.skill_folders import skill_folder
 
-from skillkit import GUARDED, SkillKitError, SkillManager
-from skillkit.core.decide.risk.flags import risk_flags
-from skillkit.core.digest import manifest_of
+from skillkit import GUARDED, SkillManager
+from skillkit.core.ask.risk import risk_flags
+from skillkit.core.models.digest import manifest_of
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline import InlineProcessor
-
-GROWTH = 8
-# A reader that looks at everything again for each part takes 64 times as long.
-MOST_GROWTH = 5 * GROWTH
-CHARACTERS = 2_500
-LEAST_SECONDS = 0.02  # of the large text; what takes less has said enough
 
 UNITS = {
     "spans": "`a",
@@ -63,35 +56,6 @@ SHELL_UNITS = {
     "backslashes": '\\"',
     "separators": "./scripts/run.sh a;",
 }
-
-
-def seconds_for(action: Callable[[], object]) -> float:
-    """Of this process, so that what else the machine does counts little; the better of two."""
-    spent = []
-    for _ in range(2):
-        start = time.process_time()
-        with suppress(SkillKitError):
-            action()
-        spent.append(time.process_time() - start)
-    return min(spent)
-
-
-def grows_fast(
-    read: Callable[[str], object], text_of: Callable[[int], str], *, of_three: Callable[[Iterable[bool]], bool] = all
-) -> bool:
-    """Whether reading eight times the text takes far more than eight times as long; a busy machine may look so once."""
-    small, large = (text_of(CHARACTERS * times) for times in (1, GROWTH))
-    read(small)  # what is made once is made
-
-    def looks_fast() -> bool:
-        taken = seconds_for(lambda: read(large))
-        return taken > LEAST_SECONDS and taken > MOST_GROWTH * seconds_for(lambda: read(small))
-
-    return of_three(looks_fast() for _ in range(3))
-
-
-def repeated(unit: str, before: str = "", after: str = "") -> Callable[[int], str]:
-    return lambda length: f"{before}{unit * (length // len(unit))}{after}"
 
 
 def loading(folder: Path) -> Callable[[str], object]:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from running import kinds
-from skill_folders import skill_folder
+from support.running import kinds
+from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, AuditUnavailableError, SkillKitError, SkillManager, StateUnavailableError
 from skillkit.cli.main import cli
-from skillkit.core import digest
-from skillkit.core.run.guard.journal import Journal
-from skillkit.core.run.guard.made import Before
+from skillkit.core.models import digest
+from skillkit.core.paths import judge
+from skillkit.core.run.guard.restore import Before, Journal
 from skillkit.web.presence import running_page
 
 ANOTHER_USER = 65534
@@ -34,7 +34,7 @@ def trusted_world(folder: Path) -> Path:
     base = skill_folder(folder / "skills", "demo", files={"scripts/run.sh": "echo ran\n"})
     state = folder / "state"
     with SkillManager(folder / "skills", "", [], [], policy=GUARDED_WALLS, state_dir=state) as manager:
-        walls, standing = manager.flow.bounds(None), manager.flow.approving.standing
+        walls, standing = manager.flow.bounds(None), manager.flow.approvals.standing
         content = digest.manifest_of(base).digest
         standing.trust(skill="demo", folder=base, digest=content, channel="terminal", walls=walls)
     assert run(folder) == "ran\n"
@@ -204,8 +204,10 @@ def test_doctor_names_what_cannot_be_believed(tmp_path: Path, part: str) -> None
 
 def journal_entry(state: Path, workspace: Path) -> Path:
     """As a run leaves it whose program was killed: everything guarded that it does not know is moved away."""
-    before = Before(frozenset(), frozenset(), began=0.0, until=9e9)
-    path, descriptor = Journal(state).begin(str(workspace), before, timeout=9e9)
+    root = judge(workspace)
+    assert root is not None
+    before = Before(root, frozenset(), frozenset(), began=0.0, until=9e9)
+    path, descriptor = Journal(state).begin(before, timeout=9e9)
     os.close(descriptor)
     return Path(path)
 

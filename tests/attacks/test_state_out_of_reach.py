@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_folders import skill_folder
+from support.skill_folders import skill_folder
 
 from skillkit import STANDARD, SkillManager
 

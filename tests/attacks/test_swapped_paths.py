@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from running import made_manager, wait_for
+from support.running import made_manager, wait_for
 
 from skillkit import (
     STANDARD,
@@ -22,10 +22,12 @@ from skillkit import (
     SkillManager,
 )
 from skillkit.core.resolve import CallArguments
-from skillkit.core.run import run_confined, sandbox_for, walls_around
-from skillkit.core.run.sandbox.base import Walls
+from skillkit.core.run.process import run_confined
+from skillkit.core.run.reach import reach_of
+from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
-from skillkit.core.runs import ScriptCommand
+from skillkit.core.run.tiers import sandbox_for
+from skillkit.core.values.runs import ScriptCommand
 
 WALLS = replace(STANDARD, sandbox="required")
 KEY = "a private key"
@@ -164,7 +166,7 @@ REPLACED = {
 }
 
 
-def planned(folder: Path, case: Replaced) -> tuple[ScriptCommand, ScriptPolicy, Walls]:
+def planned(folder: Path, case: Replaced) -> tuple[ScriptCommand, ScriptPolicy, Reach]:
     """The walls of a run of `cat`, as they are planned before anything is replaced."""
     paths = {key: tuple(folder / each for each in value) for key, value in case.policy.items()}  # type: ignore[attr-defined]
     policy = replace(WALLS, **paths)  # type: ignore[arg-type]  # lists of paths
@@ -176,11 +178,11 @@ def planned(folder: Path, case: Replaced) -> tuple[ScriptCommand, ScriptPolicy, 
         call = CallArguments("read", argv=argv, workspace=workspace)
         command = manager.flow.prepare(manager.load_skill("demo"), call).command
     assert command is not None
-    walls = walls_around(command, policy, work=folder / "work", snapshot=None, state_folder=folder / "state")
+    walls = reach_of(command, policy, work=folder / "work", snapshot=None, state_folder=folder / "state")
     return command, policy, walls
 
 
-def said_inside(folder: Path, case: Replaced, policy: ScriptPolicy, walls: Walls, *, is_by_name: bool = False) -> str:
+def said_inside(folder: Path, case: Replaced, policy: ScriptPolicy, walls: Reach, *, is_by_name: bool = False) -> str:
     """With `is_by_name` as an older bubblewrap does it, which takes no descriptors."""
     words = ("/bin/cat", str(folder / case.read))
     sandbox = sandbox_for(policy)

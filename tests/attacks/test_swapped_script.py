@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running import kinds, made_manager, only_record, ordinary_user, runnable, said_by_user
+from support.running import kinds, made_manager, only_record, ordinary_user, runnable, said_by_user
 
 from skillkit import (
     STANDARD,
@@ -22,7 +22,7 @@ from skillkit import (
     SkillManager,
 )
 from skillkit.core.resolve import CallArguments
-from skillkit.core.runs import PreparedRun
+from skillkit.core.values.runs import PreparedRun
 
 GOOD = "echo good\n"
 EVIL = 'echo evil > "$1"\n'

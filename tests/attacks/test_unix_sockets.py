@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import made_manager
+from support.running import made_manager
 
 from skillkit import STANDARD, TRUSTED, ScriptPolicy
 
@@ -95,6 +95,8 @@ def was_reached(folder: Path, name: str, policy: ScriptPolicy, **settings: Any) 
         result = manager.execute_skill_script("demo", "run", argv=[str(shared / "socket"), mark])
         assert result.stdout, result.stderr
         says_so = "got in" in result.stdout
+        if says_so:  # then it has somebody to tell of, and ends by itself
+            server.wait(20)
         server.kill()
         assert server.stdout is not None
         assert ("reached" in server.stdout.read()) == says_so

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
-from running import made_manager, records_of
-from skill_folders import skill_folder
+from support.running import made_manager, records_of
+from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, TRUSTED, ConfigurationError, ScriptExecutor, SkillKitError, SkillManager
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline import InlineProcessor
 from skillkit.integrations.langchain import create_langchain_tools
-from skillkit.integrations.mcp.stdio import mended
+from skillkit.integrations.mcp.stdio import mend
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="names are bytes on POSIX")
 
@@ -207,11 +207,11 @@ def test_a_client_that_sends_half_a_character_gets_its_answer_on_record(tmp_path
 @given(st.recursive(st.text(st.sampled_from('a\\"u\ud800\udfff\U0001f600d8'), max_size=8), st.lists))
 def test_what_is_no_half_character_comes_through_unchanged(value: object) -> None:
     written = json.dumps(value)
-    mended_value = json.loads(mended(written))
+    mended_value = json.loads(mend(written))
     json.dumps(mended_value, ensure_ascii=False).encode("utf-8")
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         assert mended_value != value
     else:
-        assert mended(written) == written
+        assert mend(written) == written

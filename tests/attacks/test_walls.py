@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confined_runs import NOBODY, open_folder
-from running import made_manager, wait_for
-from skill_folders import skill_folder
+from support.confined_runs import NOBODY, open_folder
+from support.running import made_manager, wait_for
+from support.skill_folders import skill_folder
 
 from skillkit import Limits, ScriptExecutionResult, ScriptPolicy
-from skillkit.core.run import machine_tiers
+from skillkit.core.run.tiers import machine_tiers
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 ATTACKER = NOBODY if os.getuid() == 0 else os.getuid()
@@ -214,7 +214,7 @@ def test_what_runs_is_what_was_hashed_whoever_swaps_it(tmp_path: Path, swap: str
         stop = threading.Event()
         thread = threading.Thread(target=swapped_again_and_again, args=(script, tmp_path, swap, stop))
         flow, skill = manager.flow, manager.load_skill("demo")
-        prepared = flow.prepare(skill, manager._call("run", None, None, (), None, None, None))
+        prepared = flow.prepare(skill, manager.call_for("run"))
         assert prepared.command.digest
         thread.start()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,12 +11,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from running import anybody_runs, ordinary_user, said_by_user, wait_for
-from skill_folders import skill_folder
-from workspaces import WALLS, content_below, git, run_in
+from support.running import anybody_runs, ordinary_user, said_by_user, wait_for
+from support.skill_folders import skill_folder
+from support.workspaces import WALLS, content_below, git, run_in
 
 from skillkit import SkillManager
-from skillkit.core.guarded_names import is_guarded_name
+from skillkit.core.paths.guarded_names import is_guarded_name
 
 TESTS = Path(__file__).parents[1]
 EMOJI = "\U0001f600" * 60
@@ -132,7 +133,7 @@ def test_no_repository_that_a_script_makes_holds_up_its_end(tmp_path: Path, way:
     """In a process of its own, since what hangs there cannot be interrupted."""
     workspace = made_workspace(tmp_path)
     script = f"mkdir -p .git; echo 'ref: refs/heads/main' > .git/HEAD; {ENDLESS[way]}"
-    code = "import sys, pathlib, workspaces; print(workspaces.run_in(pathlib.Path(sys.argv[1]), sys.argv[2]).hint)"
+    code = "import sys, pathlib; from support import workspaces; print(workspaces.run_in(pathlib.Path(sys.argv[1]), sys.argv[2]).hint)"
     ended = subprocess.run(
         [sys.executable, "-c", code, str(workspace), script],
         cwd=TESTS,
@@ -153,7 +154,7 @@ def test_no_mode_of_a_folder_keeps_what_is_planted_in_it() -> None:
         sys.path.insert(0, "tests")
         from pathlib import Path
         from dataclasses import replace
-        from workspaces import run_in
+        from support.workspaces import run_in
         for count in (2, 320):
             for mode in ("000", "100", "300", "400", "500"):
                 for walls in (False, True):
@@ -167,10 +168,7 @@ def test_no_mode_of_a_folder_keeps_what_is_planted_in_it() -> None:
                         print(count, mode, walls)
     """
     with ordinary_user() as folder:
-        helpers = folder / "tests"
-        helpers.mkdir(mode=0o755)
-        for name in ("workspaces.py", "skill_folders.py"):
-            (helpers / name).write_text((TESTS / name).read_text())
+        shutil.copytree(TESTS / "support", folder / "tests/support", ignore=shutil.ignore_patterns("__pycache__"))
         assert said_by_user(code, folder) == ""
 
 
@@ -259,10 +257,11 @@ def test_a_workspace_that_another_renames_is_looked_after_all_the_same(tmp_path:
 
 
 KILLED = """
-import pathlib, sys, workspaces
-from skillkit.core.run import walls
+import pathlib, sys
+from support import workspaces
+from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import MAKERS, Choice
-walls.this_machines = Choice({sys.argv[1]: MAKERS["linux"][sys.argv[1]]})
+tiers.this_machines = Choice({sys.argv[1]: MAKERS["linux"][sys.argv[1]]})
 workspaces.run_in(pathlib.Path(sys.argv[2]), sys.argv[3])
 """
 

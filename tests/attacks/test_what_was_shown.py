@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from approving import Gate, trust_demo
 from click.testing import CliRunner
-from running import made_manager
+from support.approving import Gate, trust_demo
+from support.running import made_manager
 
 from skillkit import GUARDED, TRUSTED, ApprovalUnavailableError, OptionAnswer, ScriptPolicy, ScriptRefusedError
 from skillkit.cli.trust import trust
-from skillkit.core.policy import Limits
-from skillkit.core.runs import Decision
+from skillkit.core.values.policy import Limits
+from skillkit.core.values.runs import Decision
 from skillkit.testing import ScriptedApprover
 
 FILES = {"scripts/run.sh": "echo ran\n"}

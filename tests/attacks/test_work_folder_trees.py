@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from running import kinds, only_record, runnable
-from workspaces import WALLS
+from support.running import kinds, only_record, runnable
+from support.workspaces import WALLS
 
 from skillkit import TRUSTED, ScriptExecutionResult, ScriptPolicy
-from skillkit.core.trees import remove_tree
+from skillkit.core.paths.trees import remove_tree
 
 DEEP = """
 import os

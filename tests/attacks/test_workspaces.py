@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from inline_answers import outcomes_in
-from running import kinds, made_manager
-from skill_folders import skill_folder
-from workspaces import WALLS
+from support.inline_answers import outcomes_in
+from support.running import kinds, made_manager
+from support.skill_folders import skill_folder
+from support.workspaces import WALLS
 
 from skillkit import TRUSTED, ConfigurationError, ScriptPolicy, SkillManager
 from skillkit.cli.main import cli
-from skillkit.core.run import around
-from skillkit.core.workspaces import named_workspace
+from skillkit.core.paths import judge
+from skillkit.core.paths.forbidden import named_workspace
+from skillkit.core.run import reach
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline import InlineProcessor
 
@@ -89,10 +90,10 @@ def test_a_closed_place_is_no_workspace_by_whatever_name(closed: Path, tmp_path:
 
 def test_without_the_rule_the_walls_would_open_home_to_a_script(home: Path, tmp_path: Path, tier: str) -> None:
     """What is asked of the walls they give: the rule is what keeps home closed."""
-    from skillkit.core import workspaces
+    from skillkit.core.paths import forbidden
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workspaces, "_refuse_closed", lambda *_: None)
+        patch.setattr(forbidden, "_refuse_closed", lambda *_: None)
         with manager_at(tmp_path, home) as manager:
             result = manager.execute_skill_script("demo", "reads")
     assert (result.stdout, result.isolation.tier) == ("mine", tier)
@@ -313,13 +314,13 @@ def test_what_replaces_the_workspace_between_the_last_look_and_the_walls_is_not_
 ) -> None:
     """The walls compare with what was named, not with what they find."""
     sub, other = home / "project/sub", home / "elsewhere"
-    whole = around.walls_around
+    whole = reach.reach_of
 
     def swapped(*given: Any, **named: Any) -> Any:
         exchanged(sub, other)
         return whole(*given, **named)
 
-    monkeypatch.setattr("skillkit.core.flow.walls_around", swapped)
+    monkeypatch.setattr("skillkit.core.run.place.reach_of", swapped)
     with manager_at(tmp_path, sub) as manager, pytest.raises(Exception, match="walls could not be put up"):
         manager.execute_skill_script("demo", "reads")
     assert not (sub / "made").exists()
@@ -387,15 +388,15 @@ def test_nothing_is_moved_out_of_a_folder_that_took_the_workspaces_place_during_
 
 def test_what_a_killed_run_left_is_not_looked_for_in_another_folder(home: Path, tmp_path: Path) -> None:
     from skillkit.core.run.guard import Guard
-    from skillkit.core.run.guard.journal import Journal
-    from skillkit.core.run.guard.made import Before
+    from skillkit.core.run.guard.restore import Before, Journal
 
-    nothing = Before(frozenset(), frozenset(), began=0)
     sub, other, state = home / "project/sub", home / "elsewhere", tmp_path / "state"
     for place in (sub, other):
         (place / ".envrc").write_text("mine")
     for is_replaced in (True, False):
-        _, descriptor = Journal(state).begin(str(sub), nothing, timeout=3600)
+        root = judge(sub)
+        assert root is not None
+        _, descriptor = Journal(state).begin(Before(root, frozenset(), frozenset(), began=0), timeout=3600)
         os.close(descriptor)
         if is_replaced:
             exchanged(sub, other)

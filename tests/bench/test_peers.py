@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import wait_for
+from support.running import wait_for
 
 from bench.peers.__main__ import report
 from bench.peers.driver import OURS, PLAIN, Candidate, Worker
 from bench.peers.environments import installed_peers
 from bench.peers.measures import MEASURES, overhead
 from bench.peers.stage import Stage, staged
-from skillkit.core.run import machine_tiers
+from skillkit.core.run.tiers import machine_tiers
 
 GUARDED = OURS[0]
 CELLS = {measure.what: measure.cell for measure in MEASURES}

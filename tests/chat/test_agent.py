@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from config_files import Machine, placed
+from support.config_files import Machine, placed
 
 from skillkit import GUARDED, STANDARD, ConfigurationError, ScriptPolicy
 from skillkit.chat.agent import Agent, read_agent
-from skillkit.chat.agent_files import AgentWord, agent_path
-from skillkit.core.config import load_settings
+from skillkit.chat.agent_files import AgentWord, agent_path, open_agent_file
+from skillkit.config import load_settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agents" / "vocabulary-tutor.toml"
 
@@ -103,7 +103,7 @@ def test_a_projects_file_may_not_loosen_what_the_users_own_may(tmp_path: Path, l
     with pytest.raises(ConfigurationError, match="may only tighten"):
         project_agent(machine, line)
     file, word = machine.project / "tutor.toml", AgentWord(machine.folder / "state")
-    word.give_for(file, machine.settings(), "cli")
+    word.give(open_agent_file(file, machine.settings()), "cli")
     assert read_agent(file, machine.settings(), word=word).is_own
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 
 import pytest
-from chats import KEY
-from model_servers import Failed, Said, chat_server
+from support.chats import KEY
+from support.model_servers import Failed, Said, chat_server
 
 from skillkit import ModelUnavailableError
 from skillkit.chat.endpoint import Endpoint, ToolCall

@@ -42,7 +42,7 @@ def test_a_line_goes_on_below_a_question(terminal: Terminal) -> None:
     screen.show(Text("Listen: "))
     screen.make_room()
     terminal.write("May it? 1\n")
-    screen.moved_to_new_line()
+    screen.note_new_line()
     for event in (SPOKE, Text(" le chat.")):
         screen.show(event)
     screen.finish()

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chats import talk_with
-from inline_answers import said
-from model_servers import Failed, Said
-from running import kinds
+from support.chats import talk_with
+from support.inline_answers import said
+from support.model_servers import Failed, Said
+from support.running import kinds
 
 from skillkit import ModelUnavailableError, ScriptPolicy
 from skillkit.chat.events import Note, ToolOutcome
-from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
 from skillkit.integrations.inline import Budget
 from skillkit.testing import ScriptedApprover
 
@@ -127,7 +127,7 @@ def test_a_model_that_asks_for_ever_is_stopped(tmp_path: Path, answer: Said) -> 
 
 def test_an_answer_that_says_nothing_for_ever_is_stopped(tmp_path: Path) -> None:
     with talk_with(tmp_path, Said("Well", ending="empty"), budget=Budget(seconds=3)) as story:
-        story.talk.endpoint._connected()  # what is slow about the first question
+        story.talk.endpoint._connect()  # what is slow about the first question
         assert story.talk.ask("go") == "time"
         assert story.text == "Well"
 

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from chats import KEY
+from support.chats import KEY
 
 from skillkit import ConfigurationError
 from skillkit.chat.events import Note, ToolOutcome

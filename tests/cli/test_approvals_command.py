@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from approving import asking_manager
-from asking import in_threads, only_pending, request_named
 from click.testing import CliRunner, Result
-from commands import BOUNDS
-from screens import on_screen
+from support.approving import asking_manager
+from support.asking import in_threads, only_pending, request_named
+from support.commands import BOUNDS
+from support.screens import on_screen
 
 from skillkit import ConfigurationError, OptionRequest, RequestClosedError, World
 from skillkit.cli.approvals import approvals
-from skillkit.core.decide.trust import StandingApprovals
-from skillkit.core.questions import OPTIONS
-from skillkit.core.state import StateStore
+from skillkit.core.store.state import StateStore
+from skillkit.core.store.trust import StandingApprovals
+from skillkit.core.values.questions import OPTIONS
 
 
 @pytest.fixture

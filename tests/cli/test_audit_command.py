@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from screens import on_screen
+from support.screens import on_screen
 
 from skillkit.cli.audit import audit
 from skillkit.core.record import JSON, AuditLog
-from skillkit.core.state import StateStore
+from skillkit.core.store.state import StateStore
 
 RUN: dict[str, JSON] = {"skill": "pdf-tools", "script": "scripts/extract.py", "session": "one"}
 

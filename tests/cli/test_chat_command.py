@@ -7,12 +7,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from chats import KEY, chat_words, without_terminal
 from click.testing import CliRunner
-from inline_answers import said
-from model_servers import Failed, Said, chat_server
-from running import kinds, only_record, records_of
-from skill_folders import skill_folder
+from support.chats import KEY, chat_words, without_terminal
+from support.inline_answers import said
+from support.model_servers import Failed, Said, chat_server
+from support.running import kinds, only_record, records_of
+from support.skill_folders import skill_folder
 
 from skillkit.cli.chat import chat_command
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from running import kinds
-from screens import on_screen
-from skill_folders import skill_folder
+from support.running import kinds
+from support.screens import on_screen
+from support.skill_folders import skill_folder
 
 from skillkit.cli.main import exit_code_of
 

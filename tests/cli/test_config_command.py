@@ -9,9 +9,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from config_files import Machine
+from support.config_files import Machine
 
-from skillkit.core.config.keys import KEYS
+from skillkit.config.keys import KEYS
 
 # The command as `skillkit` knows it, also where the list of commands does not name it.
 PROGRAM = "from skillkit.cli import main; main.COMMANDS['config'] = 'config:config'; main.main()"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from skillkit.core.health import tiers
-from skillkit.core.run import walls
+from skillkit.cli.doctor import tiers
+from skillkit.core.run import tiers as chosen
 from skillkit.core.run.sandbox import choose
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.machine import this_machine
-from skillkit.web.presence import announced
+from skillkit.web.presence import announce
 
 
 def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,7 @@ def test_a_missing_interpreter_comes_with_the_command_that_installs_it(tmp_path:
 
 def test_a_missing_bubblewrap_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "TRUSTED_FOLDERS", ())
-    monkeypatch.setattr(walls, "this_machines", choose.Choice(choose.MAKERS["linux"]))
+    monkeypatch.setattr(chosen, "this_machines", choose.Choice(choose.MAKERS["linux"]))
     monkeypatch.setenv("PATH", "/nonexistent")
     bubblewrap, landlock = tiers()
     assert (bubblewrap.works, bubblewrap.remarks) == (
@@ -68,7 +68,7 @@ def test_forbidden_namespaces_come_with_the_setting_that_allows_them(
     program.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     program.chmod(0o755)
     forbidden = BubblewrapSandbox(str(program), "/usr/bin/prlimit", this_machine())
-    monkeypatch.setattr(walls, "this_machines", choose.Choice({"bubblewrap": lambda: forbidden}))
+    monkeypatch.setattr(chosen, "this_machines", choose.Choice({"bubblewrap": lambda: forbidden}))
     (bubblewrap,) = tiers()
     assert bubblewrap.remarks[0] == "bwrap: setting up uid map: Permission denied"
     assert "sysctl -w kernel.unprivileged_userns_clone=1" in bubblewrap.remarks[1]
@@ -116,7 +116,7 @@ def test_ways_to_ask_are_there_or_have_a_reason() -> None:
 
 def test_the_page_that_serves_a_world_is_named(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn", reason="the page is an extra")
-    with announced(tmp_path, "http://127.0.0.1:1", "token"):
+    with announce(tmp_path, "http://127.0.0.1:1", "token"):
         shown = doctor("--state-dir", str(tmp_path)).stdout
     assert "page          served at http://127.0.0.1:1" in shown
     assert "token" not in shown

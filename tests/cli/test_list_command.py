@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from skill_folders import skill_folder
+from support.skill_folders import skill_folder
 
 from skillkit import ConfigurationError
 from skillkit.cli.main import cli

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from skill_folders import skill_folder
+from support.skill_folders import skill_folder
 
 from skillkit.cli.main import exit_code_of
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import httpx2
 import pytest
 from click.testing import CliRunner
-from mcp_clients import environment
+from support.mcp_clients import environment
 
 from skillkit.cli.mcp import HOST, PORT, mcp_command
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.integrations.mcp.http import PATH, bound
+from skillkit.integrations.mcp.http import PATH, listen_on
 
 
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"])
@@ -75,7 +75,7 @@ def test_a_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"Nothing can listen on 127.0.0.1:{port}"):
-            bound("127.0.0.1", port)
+            listen_on("127.0.0.1", port)
 
 
 def test_without_the_extra_there_is_one_clear_sentence(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import needs
+from support.running import needs
 
 from skillkit.cli.main import exit_code_of
 from skillkit.cli.new import LANGUAGES
-from skillkit.core.policy import GUARDED
+from skillkit.core.values.policy import GUARDED
 
 
 @pytest.fixture

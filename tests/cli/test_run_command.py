@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import STORM, beats_go_on, kinds, only_record, wait_for
-from skill_folders import skill_folder
+from support.running import STORM, beats_go_on, kinds, only_record, wait_for
+from support.skill_folders import skill_folder
 
-from skillkit.core.run import machine_tiers
+from skillkit.core.run.tiers import machine_tiers
 
 SCRIPTS = {
     "scripts/echo.sh": 'cat; echo "$@"\n',

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from commands import BOUNDS
-from skill_folders import skill_folder
+from support.commands import BOUNDS
+from support.skill_folders import skill_folder
 
 from skillkit import ContentChangedError, SkillNotFoundError
 from skillkit.cli.trust import trust
-from skillkit.core.bounds import ANY_WORKSPACE
-from skillkit.core.decide.trust import StandingApprovals
-from skillkit.core.digest import manifest_of
-from skillkit.core.state import StateStore
+from skillkit.core.models.digest import manifest_of
+from skillkit.core.store.state import StateStore
+from skillkit.core.store.trust import StandingApprovals
+from skillkit.core.values.bounds import ANY_WORKSPACE
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_diff_of_a_skill_that_was_never_approved_or_whose_copy_is_gone_says_so(
     assert (gone.exit_code, "nothing can be compared" in gone.stderr) == (127, True)
 
 
-@pytest.mark.skipif(find_spec("skillkit.core.decide.changes") is None, reason="nothing here compares folders yet")
+@pytest.mark.skipif(find_spec("skillkit.core.ask.changes") is None, reason="nothing here compares folders yet")
 def test_diff_shows_what_changed_since_the_last_approval(tmp_path: Path, skill: Path) -> None:
     run("add", "demo", "--yes", folder=tmp_path)
     assert "demo is as it was approved." in run("diff", "demo", folder=tmp_path).stderr

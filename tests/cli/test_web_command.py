@@ -17,11 +17,11 @@ from typing import Any
 import httpx
 import pexpect
 import pytest
-from asking import only_pending, request_named
 from click.testing import CliRunner
-from desktops import Desktop
-from running import anybody_runs, wait_for
-from skill_folders import skill_folder
+from support.asking import only_pending, request_named
+from support.desktops import Desktop
+from support.running import anybody_runs, wait_for
+from support.skill_folders import skill_folder
 
 from skillkit import World
 from skillkit.cli.main import cli

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running import made_manager
+from support.running import made_manager
 
 import skillkit
 from skillkit import GUARDED, OptionRequest, ScriptPolicy, SkillKitError, World
 from skillkit.approvers.callback import CallbackApprover
 from skillkit.core import exceptions
-from skillkit.core.find.plugins import read_manifest
 from skillkit.core.find.reading import fields_of
-from skillkit.core.frontmatter import read_frontmatter
-from skillkit.core.run import walls
+from skillkit.core.find.roots import read_manifest
+from skillkit.core.models.frontmatter import read_frontmatter
+from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
 from skillkit.testing import ScriptedApprover
 
@@ -206,7 +208,7 @@ def changed_meanwhile(folder: Path, _: pytest.MonkeyPatch) -> object:
 
 @provokes("SandboxUnavailableError")
 def no_walls(folder: Path, patch: pytest.MonkeyPatch) -> object:
-    patch.setattr(walls, "this_machines", Choice({}))
+    patch.setattr(tiers, "this_machines", Choice({}))
     return run(folder)
 
 
@@ -269,3 +271,19 @@ def test_a_refusal_gives_its_reasons_and_missing_walls_their_remedy(
     assert caught.value.missing
     assert caught.value.remedy
     assert caught.value.remedy in str(caught.value)
+
+
+def test_an_error_says_its_reason_and_remedy_in_one_message() -> None:
+    refused = skillkit.ScriptRefusedError.because("It has been used", "Ask again.", about="demo: run may not run.")
+    assert (str(refused), refused.reasons) == (
+        "demo: run may not run. It has been used. Ask again.",
+        ("It has been used",),
+    )
+    assert str(skillkit.ScriptRefusedError.because("It names no script")) == "It names no script."
+    alone = skillkit.ApprovalUnavailableError.because("nobody answered", about="May it run?")
+    assert (str(alone), alone.reasons) == ("May it run? Not approved: nobody answered.", ("nobody answered",))
+    walls = skillkit.SandboxUnavailableError.because("bwrap is not installed", "Install it.", missing=["bwrap"])
+    assert (str(walls), walls.missing) == ("bwrap is not installed. Install it.", ("bwrap",))
+    for error in (refused, alone, walls):
+        for same in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+            assert (type(same), str(same), vars(same)) == (type(error), str(error), vars(error))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_folders import codes, skill_folder
+from support.skill_folders import codes, skill_folder
 
 from skillkit import (
     ConfigurationError,
@@ -148,6 +148,16 @@ def test_loading_gives_the_same_object_until_the_next_discovery(tmp_path: Path) 
         manager.discover()
         assert manager.load_skill("s") is not loaded
         assert loaded.content == "Do it.\n"
+
+
+def test_a_skill_named_like_the_file_of_another_does_not_stand_in_for_it(tmp_path: Path) -> None:
+    meant = skill_folder(tmp_path / "mine", "pdf")
+    other = skill_folder(tmp_path / "others", "other")
+    (other / "SKILL.md").write_text(f"---\nname: {meant}/SKILL.md\ndescription: Does it.\n---\nDo it.\n")
+    manager = SkillManager("", "", [], [tmp_path / "mine", tmp_path / "others"])
+    assert manager.load_skill(f"{meant}/SKILL.md").base_directory == other
+    assert manager.load_skill("pdf").base_directory == meant
+    assert manager.load_skill(f"{meant}/SKILL.md").base_directory == other
 
 
 def test_a_skill_removed_after_discovery_is_an_error_when_its_text_is_asked_for(tmp_path: Path) -> None:

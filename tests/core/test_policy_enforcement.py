@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import made_manager
+from support.running import made_manager
 
 from skillkit import (
     ApprovalUnavailableError,
@@ -25,7 +25,7 @@ from skillkit import (
     ScriptRefusedError,
     ToolRestrictionError,
 )
-from skillkit.core.run import walls
+from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
 
 OPEN = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
@@ -190,7 +190,7 @@ def sandbox(folder: Path, patch: pytest.MonkeyPatch) -> None:
     for value in ("required", "preferred"):
         assert output(folder, script, replace(OPEN, sandbox=value)) == ""
     assert output(folder, script, replace(OPEN, sandbox="off")) == "data"
-    patch.setattr(walls, "this_machines", Choice({}))
+    patch.setattr(tiers, "this_machines", Choice({}))
     assert output(folder, script, replace(OPEN, sandbox="preferred")) == "data"
     with pytest.raises(SandboxUnavailableError):
         ran(folder, script, OPEN)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import (
+from support.running import (
     kinds,
     made_manager,
     needs,
@@ -22,7 +22,7 @@ from running import (
     runnable,
     said_by_user,
 )
-from skill_folders import skill_folder
+from support.skill_folders import skill_folder
 
 import skillkit
 from skillkit import (
@@ -50,7 +50,7 @@ from skillkit import (
     SkillNotFoundError,
     ToolRestrictionError,
 )
-from skillkit.core.run import work
+from skillkit.core.run import tiers, work
 
 # Each answers with its arguments from stdin, its words, its folder and its skill's name.
 ECHOES = {
@@ -323,6 +323,15 @@ def test_a_script_replaced_since_detection_runs_as_it_is_now(tmp_path: Path) -> 
         manager.list_scripts("demo")
         (tmp_path / "skills/demo/scripts/run.sh").write_text("#!/usr/bin/env python3\nprint('new')\n")
         assert manager.execute_skill_script("demo", "run").stdout == "new\n"
+
+
+def test_a_run_without_walls_looks_for_no_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where this login has none, to look for one asks the user's systemd for a scope."""
+    looked: list[None] = []
+    monkeypatch.setattr(tiers, "run_groups", lambda: looked.append(None))
+    with runnable(tmp_path, "true\n") as manager:
+        assert manager.execute_skill_script("demo", "run.sh").success
+    assert not looked
 
 
 def test_a_skill_folder_reached_through_a_link_runs_in_the_real_one(tmp_path: Path) -> None:

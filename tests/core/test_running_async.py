@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import STORM, beats_go_on, kinds, only_record, runnable, wait_for
+from support.running import STORM, beats_go_on, kinds, only_record, runnable, wait_for
 
 from skillkit import ConfigurationError, ScriptNotFoundError, SkillNotFoundError
-from skillkit.core.waiting import awaited_run
+from skillkit.core.run.aio import run_in_thread
+from skillkit.core.values.runs import RunControl
 
 
 def test_a_script_is_awaited(tmp_path: Path) -> None:
@@ -106,12 +107,12 @@ def test_a_call_cancelled_twice_does_not_let_the_run_watch_somebody_elses_descri
         begun = asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def run(stop: int) -> str:
+        def run(control: RunControl) -> str:
             loop.call_soon_threadsafe(begun.set)
             time.sleep(0.3)
-            return os.readlink(f"/proc/self/fd/{stop}")
+            return os.readlink(f"/proc/self/fd/{control.wakeup_fd}")
 
-        task = asyncio.create_task(awaited_run(run))
+        task = asyncio.create_task(run_in_thread(run))
         await begun.wait()
         held = await asyncio.to_thread(lambda: set(os.listdir("/proc/self/fd")))
         for _ in range(2):

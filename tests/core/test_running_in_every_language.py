@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import kinds, made_manager, needs, only_record, records_of
+from support.running import kinds, made_manager, needs, only_record, records_of
 
 import skillkit
 from skillkit import (

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import STORM, beats_go_on, kinds, made_manager, records_of, runnable
+from support.running import STORM, beats_go_on, kinds, made_manager, records_of, runnable
 
 from skillkit import (
     ScriptExecutionResult,
@@ -316,7 +316,8 @@ def test_an_executor_of_its_own_has_the_same_walls(tmp_path: Path, tier: str) ->
 FLOOD = """
 import json, os, sys, threading, time
 from skillkit import ScriptPolicy, SkillManager
-from skillkit.core.run import machine_tiers, walls
+from skillkit.core.run.tiers import machine_tiers
+from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
 
 def resident():
@@ -324,7 +325,7 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 sandbox = next(each.sandbox for each in machine_tiers() if each.tier == sys.argv[3])
-walls.this_machines = Choice({sys.argv[3]: lambda: sandbox})
+tiers.this_machines = Choice({sys.argv[3]: lambda: sandbox})
 policy = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 with SkillManager(sys.argv[1], "", [], [], policy=policy, state_dir=sys.argv[2]) as manager:
     manager.execute_skill_script("demo", "idle")

@@ -16,9 +16,9 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from doc_pages import LANGUAGES, ROOT, Block, blocks_of, commands_of, is_as_shown, pages
-from doc_sessions import Reader
-from model_servers import Said, chat_server, model_server
+from support.doc_pages import LANGUAGES, ROOT, Block, blocks_of, commands_of, is_as_shown, pages
+from support.doc_sessions import Reader
+from support.model_servers import Said, chat_server, model_server
 
 from skillkit.cli.main import cli
 
@@ -86,7 +86,9 @@ def require_installable(words: list[str]) -> None:
 
 
 def test_what_is_not_run_says_why_and_is_little() -> None:
-    reasons = [f"{page}:{block.line}: {block.not_run}" for page, block in EVERY_BLOCK if block.not_run]
+    elsewhere = {f"run by tests/docs/{path.name}" for path in Path(__file__).parent.glob("test_*.py")}
+    not_run = [(page, block) for page, block in EVERY_BLOCK if block.not_run and block.not_run not in elsewhere]
+    reasons = [f"{page}:{block.line}: {block.not_run}" for page, block in not_run]
     assert all(len(reason.rpartition(": ")[2]) > len("yes") for reason in reasons)
     assert len(reasons) <= NOT_RUN_AT_MOST, "\n".join(reasons)
 

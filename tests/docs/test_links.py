@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from doc_pages import ROOT, pages
+from support.doc_pages import ROOT, pages
 
 FENCES = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)

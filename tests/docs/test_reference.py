@@ -12,20 +12,18 @@ from types import ModuleType
 
 import click
 import pytest
-from doc_pages import ROOT
+from support.doc_pages import ROOT
 
 import skillkit
 from skillkit import STANDARD
-from skillkit.cli import exit_codes
+from skillkit import cli as exit_codes
 from skillkit.cli import main as command_line
-from skillkit.core.config.keys import KEYS
+from skillkit.config.keys import KEYS
 from skillkit.core.resolve import environment
-from skillkit.core.runs import TIMEOUT_EXIT_CODE
+from skillkit.core.values.runs import TIMEOUT_EXIT_CODE
 
 PUBLIC_MODULES = (
     "skillkit.approvers.callback",
-    "skillkit.approvers.chain",
-    "skillkit.approvers.flag",
     "skillkit.approvers.store",
     "skillkit.approvers.terminal",
     "skillkit.integrations.functions",
@@ -68,21 +66,21 @@ def commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, 
 
 
 COMMANDS = dict(commands(command_line.cli, click.Context(command_line.cli, info_name="skillkit")))
-EXAMPLES = [
-    line.strip()
-    for command in COMMANDS.values()
-    for line in (command.help or "").splitlines()
-    if re.match(r" +skillkit ", line)
-]
+EXAMPLES = {
+    path: [line.strip() for line in (command.help or "").splitlines() if re.match(r" +skillkit ", line)]
+    for path, command in COMMANDS.items()
+}
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_in_a_help_text_names_commands_and_options_that_exist(example: str) -> None:
-    words = shlex.split(re.split(r" {2,}| [|>] ", example)[0])
-    depth = next(depth for depth in (3, 2) if len(words) >= depth and " ".join(words[:depth]) in COMMANDS)
-    command = COMMANDS[" ".join(words[:depth])]
-    context = click.Context(command, info_name=words[depth - 1])
-    command.make_parser(context).parse_args(words[depth:])
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_an_example_in_a_help_text_names_commands_and_options_that_exist(path: str) -> None:
+    for example in EXAMPLES[path]:
+        words = shlex.split(re.split(r" {2,}| [|>] ", example)[0])
+        depth = next((depth for depth in (3, 2) if len(words) >= depth and " ".join(words[:depth]) in COMMANDS), 0)
+        assert depth, example
+        command = COMMANDS[" ".join(words[:depth])]
+        context = click.Context(command, info_name=words[depth - 1])
+        command.make_parser(context).parse_args(words[depth:])
 
 
 def test_the_glossary_names_what_is_in_the_code() -> None:
@@ -117,8 +115,7 @@ def test_every_exit_code_is_explained() -> None:
     own = (exit_codes.OWN_FAILURE, exit_codes.REFUSED, exit_codes.NOT_FOUND, exit_codes.INTERRUPTED)
     assert {str(code) for code in (0, 1, 2, TIMEOUT_EXIT_CODE, *own)} == set(codes) - {"128"}
     rows = dict(re.findall(r"^\| (\d+) \| (.*)$", page("reference/exit-codes.md"), re.MULTILINE))
-    for kinds, code in command_line.EXIT_CODES:
-        assert all(f"`{kind.__name__}`" in rows[str(code)] for kind in kinds)
+    assert all(f"`{kind.__name__}`" in rows[str(code)] for kind, code in command_line.EXIT_CODES.items())
 
 
 def test_every_variable_that_a_script_sees_or_skillkit_reads_is_listed(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from chats import KEY, ChatTerminal, chat_words
-from inline_answers import said
-from model_servers import Failed, Said, chat_server
-from running import anybody_runs, kinds, wait_for
-from terminals import READY, without_controls
+from support.chats import KEY, ChatTerminal, chat_words
+from support.inline_answers import said
+from support.model_servers import Failed, Said, chat_server
+from support.running import anybody_runs, kinds, wait_for
+from support.terminals import READY, without_controls
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "agents"
 RUN = "skills_run_script"

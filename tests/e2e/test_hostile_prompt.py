@@ -6,9 +6,9 @@ import re
 import unicodedata
 
 import pytest
-from terminals import Asking, Terminal, question, script_prompt, shown, without_controls
+from support.terminals import Asking, Terminal, question, script_prompt, shown, without_controls
 
-from skillkit.core.questions import FileChange, Prompt, PromptCommand, RiskFlag
+from skillkit.core.values.questions import FileChange, Prompt, PromptCommand, RiskFlag
 
 ATTACKS = {
     "colours": "\x1b[31mFAKE\x1b[0m",

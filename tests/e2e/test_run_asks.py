@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from running import kinds, only_record, records_of, wait_for
-from skill_folders import skill_folder
-from terminals import READY, Asking, Terminal, without_controls
+from support.running import kinds, only_record, records_of, wait_for
+from support.skill_folders import skill_folder
+from support.terminals import READY, Asking, Terminal, without_controls
 
 from skillkit import World
 

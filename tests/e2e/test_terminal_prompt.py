@@ -9,11 +9,21 @@ import time
 from collections.abc import Callable
 
 import pytest
-from running import wait_for
-from terminals import READY, Asking, Terminal, as_line, asker_code, question, script_prompt, shown, without_controls
+from support.running import wait_for
+from support.terminals import (
+    READY,
+    Asking,
+    Terminal,
+    as_line,
+    asker_code,
+    question,
+    script_prompt,
+    shown,
+    without_controls,
+)
 
 from skillkit.approvers.screen import KEPT_BYTES
-from skillkit.core.questions import Option, PromptCommand
+from skillkit.core.values.questions import Option, PromptCommand
 
 Ending = Callable[[Terminal, Asking], object]
 

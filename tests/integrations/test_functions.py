@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import anybody_runs, kinds, only_record, records_of, wait_for
-from skill_folders import skill_folder
+from support.running import anybody_runs, kinds, only_record, records_of, wait_for
+from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, LOCKED, STANDARD, TRUSTED, ScriptPolicy, SkillManager
 from skillkit.approvers.callback import CallbackApprover
-from skillkit.core.decide import StandingApprovals
-from skillkit.core.digest import manifest_of
-from skillkit.core.questions import Approver, OptionRequest, Prompt
-from skillkit.core.state import StateStore
+from skillkit.core.models.digest import manifest_of
+from skillkit.core.store.state import StateStore
+from skillkit.core.store.trust import StandingApprovals
+from skillkit.core.values.questions import Approver, OptionRequest, Prompt
 from skillkit.integrations.functions import ScriptToolResult, SkillFunctions
 from skillkit.present.tool_result import SHOWN_CHARACTERS
 from skillkit.testing import ScriptedApprover

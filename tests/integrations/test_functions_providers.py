@@ -9,8 +9,8 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from model_servers import ModelServer, model_server
-from running import made_manager
+from support.model_servers import ModelServer, model_server
+from support.running import made_manager
 
 from skillkit import GUARDED
 from skillkit.integrations.functions import SkillFunctions

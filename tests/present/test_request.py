@@ -7,9 +7,9 @@ import textwrap
 from dataclasses import replace
 
 import pytest
-from terminals import question, script_prompt
+from support.terminals import question, script_prompt
 
-from skillkit.core.questions import SINGLE_USE, FileChange, Option, OptionRequest, PromptCommand, RiskFlag
+from skillkit.core.values.questions import SINGLE_USE, FileChange, Option, OptionRequest, PromptCommand, RiskFlag
 from skillkit.present.request import decision_text, diff_text, prompt_text, source_text, whole_text
 
 

@@ -1,4 +1,4 @@
-"""Settings under any files: a key's line is the line it stands on, and a project never loosens."""
+"""Settings under any files: a key's line is the line of its statement, and a project never loosens."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from config_files import Machine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.config_files import Machine
 
 from skillkit import ConfigurationError, Limits, ScriptPolicy
-from skillkit.core.config.files import Place
-from skillkit.core.config.keys import config_file, written
-from skillkit.core.config.lines import KeyPath, key_lines
-from skillkit.core.policy import PROFILES
+from skillkit.config.files import Place
+from skillkit.config.keys import KeyPath, config_file, key_lines, toml_text
+from skillkit.core.values.policy import PROFILES
 
 BOUNDED = settings(
     max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -42,12 +41,14 @@ GAPS = st.sampled_from(["", " ", "\n", " # ] } = [x]\n", "\t\n\n", "#\n"])
 
 
 class Document:
-    """TOML text that notes, while it is written, on which line each key stands."""
+    """TOML text that notes, while it is written, on which line the statement begins that names a key."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
         self.text = ""
         self.count = 0
+        self.line = 1
+        self.lists = 0
         self.expected: dict[KeyPath, int] = {}
 
     def write(self, text: str) -> None:
@@ -64,7 +65,7 @@ class Document:
             plain = str(self.count) + self.draw(st.sampled_from(["", " . ", "#", "]", '"', "="]))
             return plain, f"'{plain}'"
         plain = f"{self.count}{self.draw(st.text(max_size=4))}"
-        return plain, written(plain)
+        return plain, toml_text(plain)
 
     def key(self, table: KeyPath) -> KeyPath:
         path = table
@@ -73,7 +74,8 @@ class Document:
                 self.write(self.draw(st.sampled_from([".", " . ", "\t."])))
             plain, text = self.name()
             path = (*path, plain)
-            self.expected.setdefault(path, self.text.count("\n") + 1)
+            if not self.lists:
+                self.expected.setdefault(path, self.line)
             self.write(text)
         return path
 
@@ -97,14 +99,17 @@ class Document:
 
     def list(self, path: KeyPath, depth: int) -> None:
         self.write("[")
+        self.lists += 1
         for _ in range(self.draw(st.integers(0, 3))):
             self.write(self.draw(GAPS))
             self.value(path, depth - 1)
             self.write(self.draw(GAPS) + ",")
+        self.lists -= 1
         self.write(self.draw(GAPS) + "]")
 
     def statement(self, table: KeyPath) -> KeyPath:
         self.write(self.draw(st.sampled_from(["", "\n", "# a = 1\n", "  ", "\t# [x]\n\n"])))
+        self.line = self.text.count("\n") + 1
         kind = self.draw(st.sampled_from(["pair", "pair", "[", "[["]))
         if kind == "pair":
             self.pair(table, depth=3)
@@ -126,8 +131,7 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[KeyPath, int]]:
 
 
 def key_paths(value: Any, above: KeyPath = ()) -> set[KeyPath]:
-    if isinstance(value, list):
-        return {path for each in value for path in key_paths(each, above)}
+    """Without those that stand in a list: no setting does."""
     if not isinstance(value, dict):
         return set()
     return {(*above, key) for key in value}.union(*(key_paths(each, (*above, key)) for key, each in value.items()))
@@ -135,11 +139,11 @@ def key_paths(value: Any, above: KeyPath = ()) -> set[KeyPath]:
 
 @BOUNDED
 @given(documents())
-def test_the_line_of_a_key_is_the_line_it_stands_on(document: tuple[str, dict[KeyPath, int]]) -> None:
+def test_the_line_of_a_key_is_the_line_of_its_statement(document: tuple[str, dict[KeyPath, int]]) -> None:
     text, expected = document
     found = key_lines(text, depth=100)
     assert found == expected
-    assert set(found) == key_paths(tomllib.loads(text))
+    assert key_paths(tomllib.loads(text)) <= set(found)
     assert key_lines(text.replace("\n", "\r\n"), depth=100) == expected
 
 
@@ -150,7 +154,7 @@ def test_whatever_tomllib_takes_has_a_line_for_every_key(text: str) -> None:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    assert set(key_lines(text, depth=100)) == key_paths(data)
+    assert key_paths(data) <= set(key_lines(text, depth=100))
 
 
 @BOUNDED
@@ -191,8 +195,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 def policy_texts(draw: st.DrawFn) -> str:
     profile = draw(st.none() | st.sampled_from(list(PROFILES)))
     names = draw(st.lists(st.sampled_from(list(VALUES)), max_size=4, unique=True))
-    lines = [f"profile = {written(profile)}"] if profile else []
-    return "\n".join([*lines, *(f"policy.{name} = {written(draw(VALUES[name]))}" for name in names)])
+    lines = [f"profile = {toml_text(profile)}"] if profile else []
+    return "\n".join([*lines, *(f"policy.{name} = {toml_text(draw(VALUES[name]))}" for name in names)])
 
 
 def can_do(policy: ScriptPolicy) -> set[object]:

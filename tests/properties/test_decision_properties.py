@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import COMMAND
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commands import COMMAND
 
 from skillkit import TRUSTED, Limits, ScriptPolicy
 from skillkit.core.decide import rules
-from skillkit.core.decide.rules import Ruling, Verdict, decide, decided
-from skillkit.core.runs import Decision, ScriptCommand
-from skillkit.core.values import Workspace
+from skillkit.core.decide.rules import Verdict, decide, under_approval
+from skillkit.core.values.runs import Decision, ScriptCommand
+from skillkit.core.values.skills import Workspace
 
 PROPERTY = settings(derandomize=True, deadline=None)
 APPROVALS = st.sampled_from([None, "session", "trust", "other"])
 VERDICTS = st.lists(
-    st.builds(Verdict, st.sampled_from(Decision), st.text(max_size=5), st.none(), is_coverable=st.booleans()),
+    st.builds(
+        Verdict, st.sampled_from(Decision), st.tuples(st.text(max_size=5)), st.none(), is_coverable=st.booleans()
+    ),
     max_size=6,
 )
 PATHS = ("/data", "/data/a", "/skills/demo/x", "/work/y", "/etc/passwd")
@@ -54,7 +56,7 @@ POLICIES = st.builds(
 )
 
 
-def ruling_of(*groups: list[Verdict]) -> Ruling:
+def ruling_of(*groups: list[Verdict]) -> Verdict:
     """What these verdicts come to, each group given by a rule of its own."""
 
     def rule(verdicts: list[Verdict]) -> rules.Rule:
@@ -75,7 +77,7 @@ def test_the_outcome_is_the_strictest_verdict_with_its_reasons(groups: list[list
     verdicts = [verdict for group in groups for verdict in group]
     strictest = max((verdict.decision for verdict in verdicts), default=Decision.DENY)
     assert ruling.decision is strictest
-    assert ruling.reasons == tuple(each.reason for each in verdicts if each.decision is strictest)
+    assert ruling.reasons == tuple(each.reasons[0] for each in verdicts if each.decision is strictest)
     assert (ruling.error is not None) == (strictest is Decision.DENY)
     asked = [each for each in verdicts if each.decision is Decision.ASK]
     assert ruling.is_coverable == (strictest is Decision.ASK and all(each.is_coverable for each in asked))
@@ -87,7 +89,7 @@ def test_one_more_rule_never_loosens(groups: list[list[Verdict]], more: list[Ver
     before, after = ruling_of(*groups), ruling_of(*groups, more)
     if any(groups):
         assert after.decision >= before.decision
-        assert decided(after, approved_by).decision >= decided(before, approved_by).decision
+        assert under_approval(after, approved_by).decision >= under_approval(before, approved_by).decision
 
 
 def test_without_any_rule_nothing_runs() -> None:
@@ -100,7 +102,7 @@ def test_an_approval_answers_only_questions_that_it_covers(
     groups: list[list[Verdict]], approved_by: str | None
 ) -> None:
     ruling = ruling_of(*groups)
-    after = decided(ruling, approved_by)
+    after = under_approval(ruling, approved_by)
     if ruling.is_coverable and approved_by in ("session", "trust"):
         assert (ruling.decision, after.decision, after.error) == (Decision.ASK, Decision.ALLOW, None)
         assert len(after.reasons) == 1
@@ -123,14 +125,14 @@ def test_a_models_call_is_never_decided_more_loosely_than_a_programs(
     command: ScriptCommand, policy: ScriptPolicy, approved_by: str | None
 ) -> None:
     own, models = (decide(replace(command, agent_facing=facing), policy) for facing in (False, True))
-    assert decided(models, approved_by).decision >= decided(own, approved_by).decision
+    assert under_approval(models, approved_by).decision >= under_approval(own, approved_by).decision
 
 
 @PROPERTY
 @given(command=COMMANDS, policy=POLICIES, approved_by=APPROVALS)
 def test_always_means_always(command: ScriptCommand, policy: ScriptPolicy, approved_by: str | None) -> None:
     ruling = decide(command, replace(policy, approval="always"))
-    assert decided(ruling, approved_by).decision >= Decision.ASK
+    assert under_approval(ruling, approved_by).decision >= Decision.ASK
 
 
 def fewer(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -184,8 +186,8 @@ def test_every_field_of_a_policy_has_a_way_to_be_tightened() -> None:
 def test_a_tighter_policy_never_decides_more_loosely(
     command: ScriptCommand, policy: ScriptPolicy, approved_by: str | None
 ) -> None:
-    before = decided(decide(command, policy), approved_by).decision
+    before = under_approval(decide(command, policy), approved_by).decision
     for name, tighter in TIGHTER.items():
         for value in tighter(getattr(policy, name)):
             changed: ScriptPolicy = replace(policy, **{name: value})
-            assert decided(decide(command, changed), approved_by).decision >= before, (name, value)
+            assert under_approval(decide(command, changed), approved_by).decision >= before, (name, value)

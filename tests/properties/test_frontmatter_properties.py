@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skillkit import SkillParsingError
-from skillkit.core.frontmatter import Frontmatter, Value, read_frontmatter, split_tools, text_of
+from skillkit.core.models.frontmatter import Frontmatter, Value, read_frontmatter, split_tools, text_of
 
 BOUNDED = settings(max_examples=300, deadline=None, derandomize=True)
 

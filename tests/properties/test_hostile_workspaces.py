@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from skill_folders import skill_folder
-from workspaces import WALLS
+from support.skill_folders import skill_folder
+from support.workspaces import WALLS
 
 from skillkit import SandboxUnavailableError, ScriptExecutionResult, ScriptPolicy, SkillManager
-from skillkit.core.guarded_names import guarded_inside, is_guarded_name
+from skillkit.core.paths.guarded_names import guarded_inside, is_guarded_name
 
 FOLDERS = ("", "a", "a/b", "a/b/c", "pkg/web", "deep/er/and/deeper")
 PLAIN = ("x.txt", "data.json", "new", "code.py")

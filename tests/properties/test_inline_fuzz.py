@@ -7,11 +7,11 @@ import random
 import time
 
 import pytest
-from inline_answers import events_of
+from support.inline_answers import events_of
 
+from skillkit.core.models.shell import split_words
 from skillkit.integrations.inline import Command, Text
-from skillkit.integrations.inline.data import ForeignText, defused
-from skillkit.integrations.inline.words import words_of
+from skillkit.integrations.inline.processor import ForeignText, defuse
 
 SECONDS = float(os.environ.get("SKILLKIT_FUZZ_SECONDS", "1"))
 PIECES = (
@@ -45,7 +45,7 @@ def test_noise_in_any_chunks_is_read_the_same_and_defused_noise_runs_nothing() -
         for event in whole:
             if isinstance(event, Command):
                 commands += 1
-                words_of(event.body)
+                split_words(event.body, keeps_braces=True)
                 assert foreign.holds(event.body), (seed, text)
-        assert all(isinstance(event, Text) for event in events_of(defused(text))), (seed, text)
+        assert all(isinstance(event, Text) for event in events_of(defuse(text))), (seed, text)
     assert commands > 0

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from inline_answers import events_of
+from support.inline_answers import events_of
 
-from skillkit.integrations.inline.data import ForeignText, defused
+from skillkit.core.models.shell import split_words
+from skillkit.integrations.inline.processor import ForeignText, defuse
 from skillkit.integrations.inline.syntax import Command, Event, Text
-from skillkit.integrations.inline.words import words_of
 
 PIECES = ["%", "!", "{", "}", "%{", "!{", "!{! ", "\\", "`", "``", "```", "~", "~~~", "\n", "\n\n", " ", "\t", '"', "'"]
 PIECES += ["a", "scripts/x.py", "> ", "- ", "1. ", "\r\n", "{}", '{"a": "}"}', "\x00", "é", "\U0001f600"]
@@ -59,13 +59,13 @@ def test_a_command_can_be_split_and_names_something(text: str) -> None:
             assert event.source[:2] in ("%{", "!{")
             assert event.source[-1] == "}"
             assert event.body
-            assert words_of(event.body)
+            assert split_words(event.body, keeps_braces=True)
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(texts)
 def test_defused_text_holds_no_command(text: str) -> None:
-    assert [event for event in events_of(defused(text)) if isinstance(event, Command)] == []
+    assert [event for event in events_of(defuse(text)) if isinstance(event, Command)] == []
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)

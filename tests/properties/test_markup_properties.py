@@ -7,14 +7,20 @@ from html.parser import HTMLParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillkit.present.terminal import visible
-from skillkit.web.highlight import colored_lines
-from skillkit.web.markup import Child, document, tag
+from skillkit.core.values.text import visible
+from skillkit.web.html import _environment
+from skillkit.web.views.source import Part
 
 ANYTHING = st.text(alphabet=st.one_of(st.sampled_from("<>\"'&/=!- \n\tabc`"), st.characters(exclude_categories=["Cs"])))
 PIECES = st.lists(
     st.one_of(ANYTHING, st.sampled_from(["</p>", "<script>", "]]>", "<!--", "&lt;", "&#60;", "' onx='"])), max_size=8
 )
+
+
+TEMPLATE = _environment().from_string(
+    '<p aria-label="{{ label }}">{% for each in pieces %}<span>{{ each }}</span>{% endfor %}<input value="{{ value|exact }}"></p>'
+)
+SOURCE = _environment().from_string('{% from "components.html" import source_block %}{{ source_block(part) }}')
 
 
 class Seen(HTMLParser):
@@ -44,12 +50,11 @@ class Seen(HTMLParser):
 @settings(deadline=None, derandomize=True)
 @given(PIECES, ANYTHING, ANYTHING)
 def test_text_never_becomes_markup(pieces: list[str], label: str, value: str) -> None:
-    children: list[Child] = [tag("span", piece) for piece in pieces]
-    page = document(tag("p", children, tag("input", value=value), aria_label=label)).decode()
+    page = TEMPLATE.render(pieces=pieces, label=label, value=value)
     seen = Seen(page)
     wanted = [("p", (("aria-label", visible(label)),)), *[("span", ())] * len(pieces), ("input", (("value", value),))]
     assert seen.elements == wanted
-    assert seen.text == "\n" + "".join(map(visible, pieces))
+    assert seen.text == "".join(map(visible, pieces))
     assert seen.odd == []
 
 
@@ -63,6 +68,8 @@ LINE = st.text(
 @settings(deadline=None, derandomize=True)
 @given(st.lists(LINE, min_size=1, max_size=6), st.sampled_from(["x.py", "x.sh", "x.js", "x.rb", "x.pl", "x.txt"]))
 def test_colour_loses_and_adds_no_character(lines: list[str], script: str) -> None:
-    shown = [Seen(tag("p", line).html) for line in colored_lines(lines, script, lines[0])]
-    assert [seen.text for seen in shown] == [visible(line) for line in lines]
-    assert {name for seen in shown for name, _ in seen.elements} <= {"p", "span", "mark"}
+    part = Part(1, script, 1, lines, len(lines), lines[0], frozenset())
+    seen = Seen(SOURCE.render(part=part))
+    assert seen.text == "".join(f"{visible(line)}\n" for line in lines)
+    assert {name for name, _ in seen.elements} <= {"pre", "code", "span", "mark"}
+    assert seen.odd == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from asking import request_named
-from desktops import Desktop
-from running import wait_for
+from support.asking import request_named
+from support.desktops import Desktop
+from support.running import wait_for
 
 from skillkit import World
-from skillkit.web.desktop import Herald, notify, open_browser
+from skillkit.web.desktop import Notifier, notify, open_browser
 
 LINK = "http://127.0.0.1:1/login?token=secret"
 
@@ -62,7 +62,7 @@ def test_every_new_question_is_told_once(tmp_path: Path) -> None:
     told: list[int] = []
     with World(tmp_path / "state") as world:
         world.open(request_named("old"))
-        with Herald(world, lambda: told.append(1)):
+        with Notifier(world, lambda: told.append(1)):
             world.open(request_named("new"))
             assert wait_for(lambda: told)
             world.open(request_named("newer"))

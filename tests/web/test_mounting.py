@@ -10,21 +10,21 @@ from pathlib import Path
 
 import httpx
 import uvicorn
-from page_visits import asked
-from running import wait_for
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from support.page_visits import asked
+from support.running import wait_for
 
 from skillkit import World
 from skillkit.web import create_app
 from skillkit.web.access import Access
-from skillkit.web.serving import bound
+from skillkit.web.server import listen
 
 
 @contextmanager
 def mounted(world: World, access: Access, hosts: Sequence[str] = ()) -> Iterator[str]:
     page = create_app(world, access=access, hosts=hosts)
-    listening = bound(0)
+    listening = listen(0)
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=[Mount("/team/approvals", page)]), log_config=None))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

@@ -9,14 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from skillkit.web.presence import announced, running_page
+from skillkit.web.presence import announce, running_page
 
 ADDRESS = "http://127.0.0.1:1"
 
 
 def test_a_page_is_found_while_it_serves(tmp_path: Path) -> None:
     assert running_page(tmp_path) is None
-    with announced(tmp_path, ADDRESS, "token"):
+    with announce(tmp_path, ADDRESS, "token"):
         found = running_page(tmp_path)
         assert found is not None
         assert (found.address, found.pid, found.token) == (ADDRESS, os.getpid(), "token")
@@ -24,7 +24,7 @@ def test_a_page_is_found_while_it_serves(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_its_token(tmp_path: Path) -> None:
-    with announced(tmp_path / "state", ADDRESS, "token"):
+    with announce(tmp_path / "state", ADDRESS, "token"):
         (file,) = (tmp_path / "state").iterdir()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -35,8 +35,8 @@ def test_one_whose_process_died_is_none(tmp_path: Path) -> None:
     code = """
 import os, sys
 from pathlib import Path
-from skillkit.web.presence import announced
-with announced(Path(sys.argv[1]), "http://127.0.0.1:1", "token"):
+from skillkit.web.presence import announce
+with announce(Path(sys.argv[1]), "http://127.0.0.1:1", "token"):
     os._exit(0)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -46,7 +46,7 @@ with announced(Path(sys.argv[1]), "http://127.0.0.1:1", "token"):
 
 
 def test_a_later_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path) -> None:
-    with announced(tmp_path, ADDRESS, "token"):
+    with announce(tmp_path, ADDRESS, "token"):
         fields = json.loads((tmp_path / "page.json").read_text())
         (tmp_path / "page.json").write_text(json.dumps({**fields, "started": "1"}))
         assert running_page(tmp_path) is None
@@ -59,14 +59,14 @@ def test_a_damaged_file_is_none(tmp_path: Path) -> None:
 
 
 def test_who_came_later_keeps_its_file_when_the_first_ends(tmp_path: Path) -> None:
-    with announced(tmp_path, ADDRESS, "first"):
+    with announce(tmp_path, ADDRESS, "first"):
         first = (tmp_path / "page.json").read_text()
         (tmp_path / "page.json").write_text(first.replace("first", "second"))
     assert (tmp_path / "page.json").exists()
 
 
 def test_a_page_that_does_not_answer_gives_no_link(tmp_path: Path) -> None:
-    with announced(tmp_path, ADDRESS, "token"):
+    with announce(tmp_path, ADDRESS, "token"):
         found = running_page(tmp_path)
         assert found is not None
         assert found.new_link() == ""

@@ -18,7 +18,7 @@ except Exception as error:
 LIGHT = """
 import sys
 import skillkit.web
-print(sorted(name for name in ("starlette", "uvicorn", "pygments") if name in sys.modules))
+print(sorted(name for name in ("starlette", "uvicorn", "jinja2", "pygments") if name in sys.modules))
 """
 
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,20 +29,19 @@ __all__ = ["main"]
 
 PROJECT = Path(__file__).resolve().parents[2]
 CORE = Path("skillkit/core")
-ROOM = CORE / "decide"
-USUAL = ("rules", "tool_rules", "script_patterns", "approval")
+USUAL = ("decide/rules", "decide/patterns")
 PROPERTIES = "tests/properties/test_decision_properties.py"
 LONGEST_SECONDS = 120
 LOOK_SECONDS = 0.02
 ALSO_TESTED_BY = {
-    "risk/encoded": ("risk/hidden", "risk/flags", "risk/python", "risk/shell"),
-    "risk/files": ("risk/flags", "changes", "prompt"),
-    "risk/findings": ("risk/flags", "risk/python", "risk/shell", "risk/hidden"),
-    "risk/pattern_tables": ("risk/patterns",),
-    "risk/python_names": ("risk/python",),
-    "risk/shell_commands": ("risk/shell",),
+    "ask/risk": ("ask/risk/cases",),
+    "ask/risk/python": ("ask/risk/cases",),
+    "ask/risk/shell": ("ask/risk/cases",),
+    "ask/risk/texts": ("ask/risk/cases",),
+    "store/requests": ("store/world",),
+    "store/subscription": ("store/world",),
 }
-"""Modules whose tests are, all or in part, in the files of others."""
+"""Modules whose tests are, in part, in the files of others."""
 # Nothing that takes time and does not change what a test finds.
 LIMITS = ("--timeout=20", "--timeout-method=thread", "-p", "pytest_timeout")
 OPTIONS = ("-q", "-x", "--tb=line", "--assert=plain", *LIMITS, "-p", "no:cacheprovider")
@@ -63,9 +62,7 @@ class Trial:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/mutants", description=__doc__.partition("\n\n")[0])
-    parser.add_argument(
-        "modules", nargs="*", default=USUAL, help=f"names of modules in {ROOM} or {CORE}, as risk/shell"
-    )
+    parser.add_argument("modules", nargs="*", default=USUAL, help=f"paths below {CORE}, as ask/risk/shell")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", metavar="TEXT", help="only faults that have this in their names")
     chosen = parser.parse_args()
@@ -96,11 +93,13 @@ def load_test_tools() -> None:
 
 
 def text_of(module: str) -> str:
-    return (PROJECT / "src" / room_of(module) / f"{module}.py").read_text()
+    return (PROJECT / "src" / file_of(module)).read_text()
 
 
-def room_of(module: str) -> Path:
-    return ROOM if (PROJECT / "src" / ROOM / f"{module}.py").exists() else CORE
+def file_of(module: str) -> Path:
+    """A package is named as its folder."""
+    file = CORE / f"{module}.py"
+    return file if (PROJECT / "src" / file).exists() else CORE / module / "__init__.py"
 
 
 def compiled_sources(folder: str) -> str:
@@ -162,7 +161,7 @@ def complaints(trial: Trial, folder: str) -> str:
     """What the tests say against a fault; empty when they notice nothing."""
     sources = os.path.join(folder, "src")
     shutil.copytree(trial.sources, sources, copy_function=os.link)
-    put_fault(Path(sources) / room_of(trial.module), trial)
+    put_fault(Path(sources) / file_of(trial.module), trial.mutant)
     sys.path.insert(0, sources)
     os.environ["PYTHONPATH"] = sources
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -174,10 +173,9 @@ def complaints(trial: Trial, folder: str) -> str:
     return "" if status == pytest.ExitCode.OK else said.getvalue() or str(status)
 
 
-def put_fault(room: Path, trial: Trial) -> None:
-    file = room / f"{trial.module}.py"
+def put_fault(file: Path, mutant: Mutant) -> None:
     file.unlink()  # a link to the right one
-    file.write_text(trial.mutant.text)
+    file.write_text(mutant.text)
     # Compiled files are known by time and size, and a fault may change neither.
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         compiled.unlink()
@@ -185,21 +183,24 @@ def put_fault(room: Path, trial: Trial) -> None:
 
 def tests_of(module: str) -> list[str]:
     """The module's own and those listed, else those of the whole room; and the properties of what decides."""
-    folder = PROJECT / "tests" / room_of(module).relative_to("skillkit")
     names = [module, *ALSO_TESTED_BY.get(module, ())]
-    found = [file for name in names for file in sorted(folder.glob(f"{name_of_test(name)}*.py"), key=size_of)]
+    found = [file for name in names for file in sorted(own_tests(name), key=size_of)]
     own = [str(file) for file in dict.fromkeys(found) if "between_processes" not in file.name]
-    return [*(own or [str(folder)]), *([PROPERTIES] if module in USUAL else [])]
+    room = PROJECT / "tests/core" / Path(module).parent
+    return [*(own or [str(room)]), *([PROPERTIES] if module in USUAL else [])]
+
+
+def own_tests(module: str) -> Iterator[Path]:
+    """Beside the package's folder or in it: tests lie as the modules do."""
+    place = PROJECT / "tests/core" / module
+    for folder in (place.parent, place):
+        yield from folder.glob(f"test_{place.name}.py")
+        yield from folder.glob(f"test_{place.name}_*.py")
 
 
 def size_of(file: Path) -> int:
     """The shortest first: whatever it notices takes no longer."""
     return file.stat().st_size
-
-
-def name_of_test(module: str) -> str:
-    room, _, name = module.rpartition("/")
-    return f"{room}/test_{name}" if room else f"test_{name}"
 
 
 def report(trials: Sequence[Trial], survivors: Sequence[Trial], only: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Mutant", "mutants_of"]
+__all__ = ["Mutant", "faults_in", "mutants_of"]
 
 COMPARED = {
     ast.Eq: (ast.NotEq,),
@@ -57,14 +57,19 @@ class Place:
 
 def mutants_of(text: str) -> Iterator[Mutant]:
     tree = ast.parse(text)
+    for line, key in faults_in(tree):
+        yield Mutant(line, key, ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def faults_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and name of one fault after another; the tree has it until the next one is asked for."""
     for place, node in [*places(tree, "module", is_bool=False)]:
         before = ast.unparse(node)
         changes = [(other, f"{before} -> {ast.unparse(other)}") for other in alternatives(node, place)]
         changes += [(other, f"without {missing}") for other, missing in shorter_collections(node, place)]
         for other, change in changes:
             place.put(other)
-            key = f"{place.function}: {' '.join(change.split())}"
-            yield Mutant(getattr(node, "lineno", 0), key, ast.unparse(ast.fix_missing_locations(tree)))
+            yield getattr(node, "lineno", 0), f"{place.function}: {' '.join(change.split())}"
             place.put(node)
 
 

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from skillkit import GUARDED, STANDARD, SkillManager, World
 from skillkit.approvers.store import StoreApprover
 from skillkit.core.exceptions import SkillKitError
-from skillkit.core.run import machine_tiers
-from skillkit.web.serving import PageServer
+from skillkit.core.run.tiers import machine_tiers
+from skillkit.web.server import PageServer
 
 PROJECT = Path(__file__).parents[2]
 IMAGES = PROJECT / "docs" / "images"
@@ -41,7 +41,7 @@ STEADY = """([home, shown]) => {
         }
         else node.data = node.data
             .replaceAll(home, shown)
-            .replace(/\\b\\d+(\\.\\d+)? ms\\b/g, '42 ms')
+            .replace(/^\\d+\\.\\d\\d s$/g, '0.04 s')
             .replace(/\\b20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d/g, '2026-01-15 09:30')
             .replace(/(09:30):\\d\\d/g, '$1:00');
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.peers.workers.serving import Run, serve
 from skillkit import ScriptExecutionResult, SkillManager
-from skillkit.core.policy import PROFILES
+from skillkit.core.values.policy import PROFILES
 from skillkit.integrations.functions import ScriptToolResult, SkillFunctions
 from skillkit.present.tool_result import run_text
 

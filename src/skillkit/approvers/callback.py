@@ -1,4 +1,4 @@
-"""A request -> a function of the program that uses skillkit, which asks its person in its own way."""
+"""A request -> an answer by a function, by a flag that was given beforehand, or by the first of several ways."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable
 
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import ANSWER_SECONDS, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
 
-__all__ = ["CallbackApprover"]
+__all__ = ["CallbackApprover", "ChainApprover", "FlagApprover"]
 
-REFUSAL = "no"
+YES, NO = "yes_once", "no"
 
 
 class CallbackApprover:
-    """The function returns the id of an option, or an OptionAnswer; anything else is not an approval.
+    """A function of the program that uses skillkit asks its person in its own way.
 
+    It returns the id of an option, or an OptionAnswer; anything else is not an approval.
     `control_flow` are exceptions by which a framework leaves and comes back: they pass through unchanged.
     """
 
@@ -34,7 +35,7 @@ class CallbackApprover:
         self.passing: tuple[type[BaseException], ...] = (ApprovalUnavailableError, *control_flow)
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
-        require_wanted(cancel)
+        _require_wanted(cancel)
         try:
             said = self.function(request)
         except self.passing:
@@ -42,13 +43,13 @@ class CallbackApprover:
         except Exception as error:
             reason = f"the callback raised {type(error).__name__}"
             raise ApprovalUnavailableError(f"Not approved: {reason}: {error}", reasons=[reason]) from error
-        answer = self.answer_from(said, request)
-        if answer.option_id != REFUSAL:  # a no counts even where a yes is not needed any more
-            require_wanted(cancel)
-            require_open(request)
+        answer = self._answer_from(said, request)
+        if answer.option_id != NO:  # a no counts even where a yes is not needed any more
+            _require_wanted(cancel)
+            _require_open(request)
         return answer
 
-    def answer_from(self, said: object, request: OptionRequest) -> OptionAnswer:
+    def _answer_from(self, said: object, request: OptionRequest) -> OptionAnswer:
         offered = [option.id for option in request.options]
         if isinstance(said, str) and said in offered:
             return OptionAnswer(said, self.channel, time.time(), request.id)
@@ -57,19 +58,51 @@ class CallbackApprover:
         if inspect.iscoroutine(said):
             said.close()
             said = "a coroutine: the function must not be async"
-        reason = f"the callback returned {said!r:.200}"
-        raise ApprovalUnavailableError(
-            f"Not approved: {reason}. Return one of these ids: {', '.join(offered)}.", reasons=[reason]
+        raise ApprovalUnavailableError.because(
+            f"the callback returned {said!r:.200}", f"Return one of these ids: {', '.join(offered)}."
         )
 
 
-def require_open(request: OptionRequest) -> None:
+class FlagApprover:
+    """The person said so with `--yes` on the command line; approves each run by itself and leaves nothing behind."""
+
+    channel = "flag"
+
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
+        if YES not in [option.id for option in request.options]:
+            raise ApprovalUnavailableError.because(f"the request does not offer {YES!r}", "Ask a person.")
+        return OptionAnswer(YES, self.channel, time.time(), request.id)
+
+
+class ChainApprover:
+    """One after the other; goes on only when a way is unavailable: whatever a person says is final."""
+
+    def __init__(self, *approvers: Approver) -> None:
+        self.approvers = approvers
+
+    @property
+    def channel(self) -> str:
+        return ", ".join(approver.channel for approver in self.approvers)
+
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        reasons = []
+        for approver in self.approvers:
+            if cancel is not None and cancel.is_set():
+                reasons.append("the question was cancelled")
+                break
+            try:
+                return approver.ask(request, cancel)
+            except ApprovalUnavailableError as error:
+                reasons.append(f"{approver.channel}: {'; '.join(error.reasons) or error}")
+        told = "; ".join(reasons) or "there is no way to ask"
+        raise ApprovalUnavailableError(f"{request.title} Not approved: {told}.", reasons=reasons or [told])
+
+
+def _require_open(request: OptionRequest) -> None:
     if 0 < request.expires_at < time.time():
-        reason = "the question expired before it was answered"
-        raise ApprovalUnavailableError(f"Not approved: {reason}. Ask again.", reasons=[reason])
+        raise ApprovalUnavailableError.because("the question expired before it was answered", "Ask again.")
 
 
-def require_wanted(cancel: Cancel | None) -> None:
+def _require_wanted(cancel: Cancel | None) -> None:
     if cancel is not None and cancel.is_set():
-        reason = "the question was cancelled"
-        raise ApprovalUnavailableError(f"Not approved: {reason}.", reasons=[reason])
+        raise ApprovalUnavailableError.because("the question was cancelled")

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from skillkit.core.decide.requests import LIFETIME_SECONDS, World
+from collections.abc import Callable
+
 from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
-from skillkit.core.questions import SINGLE_USE, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.store.world import LIFETIME_SECONDS, World
+from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["StoreApprover"]
 
 
-def single_use_of(request: OptionRequest) -> tuple[str, ...]:
-    """Which answers are for one asker alone; where the request does not say, a yes for one run."""
-    return tuple(request.context.get(SINGLE_USE, ("yes_once",)))
-
-
 class StoreApprover:
-    """Waits for whoever answers first; the answer names their channel."""
+    """Waits for whoever answers first; the answer names their channel. `announce` is told of each question before."""
 
     channel = "store"
 
-    def __init__(self, world: World, expires_in: float = LIFETIME_SECONDS) -> None:
+    def __init__(
+        self,
+        world: World,
+        expires_in: float = LIFETIME_SECONDS,
+        *,
+        announce: Callable[[OptionRequest], object] | None = None,
+    ) -> None:
         self.world = world
         self.expires_in = expires_in
+        self._announce = announce
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        if self._announce is not None:
+            self._announce(request)
         try:
-            single_use = single_use_of(request)
-            return self.world.ask_request(request, expires_in=self.expires_in, single_use=single_use, cancel=cancel)
+            return self.world.ask_request(
+                request, expires_in=self.expires_in, single_use=request.single_use, cancel=cancel
+            )
         except StateUnavailableError as error:
-            reason = "the question cannot be stored"
-            raise ApprovalUnavailableError(f"Not approved: {reason}. {error}", reasons=[reason]) from error
+            raise ApprovalUnavailableError.because("the question cannot be stored", str(error)) from error

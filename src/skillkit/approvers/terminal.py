@@ -7,13 +7,18 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from skillkit.approvers.keys import ESCAPE, INTERRUPTS, SUSPEND
-from skillkit.approvers.pager import show_pages
-from skillkit.approvers.screen import Screen, controlling_terminal, unavailable
-from skillkit.approvers.turns import turn_at_terminal
+from skillkit.approvers.screen import (
+    ESCAPE,
+    INTERRUPTS,
+    SUSPEND,
+    Screen,
+    controlling_terminal,
+    terminal_lock,
+    unavailable,
+)
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import Cancel, Option, OptionAnswer, OptionRequest, Prompt
-from skillkit.core.state import state_folder
+from skillkit.core.store.state import state_folder
+from skillkit.core.values.questions import Cancel, Option, OptionAnswer, OptionRequest, Prompt
 from skillkit.present.request import NARROWEST, SOURCE_ROWS, decision_text, diff_text, prompt_text, source_text
 from skillkit.present.terminal import cut
 
@@ -26,6 +31,12 @@ FEWEST_SOURCE_ROWS = 5
 ROWS_AROUND = 3
 REFUSING = (ESCAPE, *INTERRUPTS)
 OVER_LINE = "\r\x1b[K"
+LEAVING = ("q", "Q", *REFUSING)
+# Keys that move by lines, by pages that share a line, or to an end.
+BY_LINES = {"down": 1, "j": 1, "\n": 1, "\r": 1, "up": -1, "k": -1}
+BY_PAGES = {" ": 1, "page down": 1, "f": 1, "page up": -1, "b": -1}
+TO_ENDS = {"home": -1, "g": -1, "end": 1, "G": 1}
+HOME, CLEAR_LINE, CLEAR_BELOW, REVERSE, NORMAL = "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[7m", "\x1b[0m"
 
 
 class TerminalApprover:
@@ -38,19 +49,19 @@ class TerminalApprover:
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         """Esc, Ctrl-C and Ctrl-D are `no`; a terminal that cannot be asked or is closed is unavailable."""
-        require_answerable(request)
-        require_wanted = partial(require_open, request, cancel, deadline_of(request))
+        _require_answerable(request)
+        require_wanted = partial(_require_open, request, cancel, _deadline_of(request))
         require_wanted()
         with (
             controlling_terminal() as descriptor,
-            turn_at_terminal(state_folder(self._state_dir), require_wanted),
+            terminal_lock(state_folder(self._state_dir), require_wanted),
             Screen(descriptor, require_wanted) as screen,
         ):
-            option = Question(screen, request).answer()
+            option = _Question(screen, request).answer()
         return OptionAnswer(option.id, self.channel, time.time(), request.id)
 
 
-class Question:
+class _Question:
     """One request while it is on the screen."""
 
     def __init__(self, screen: Screen, request: OptionRequest) -> None:
@@ -80,10 +91,10 @@ class Question:
             before, (columns, _) = columns, self._screen.size()
             if columns < self._drawn_columns and columns == before:  # narrower, and no longer being dragged
                 self._draw()
-            keys = self._screen.pressed(together=True)
+            keys = self._screen.read_keys(together=True)
             if keys and all(key in REFUSING for key in keys):
-                return refusal_of(self._request)
-            option = option_for(keys, self._request.options)
+                return _refusal_of(self._request)
+            option = _option_for(keys, self._request.options)
             if option is not None:
                 return option
             self._react(keys)
@@ -128,7 +139,7 @@ class Question:
         return render(source_rows=FEWEST_SOURCE_ROWS, in_short=True)
 
     def _page(self, title: str, text_for: Callable[[int], str]) -> None:
-        show_pages(self._screen, title, text_for)
+        _show_pages(self._screen, title, text_for)
         if self._screen.is_plain:
             self._draw()
         self._screen.drop_input()
@@ -136,7 +147,7 @@ class Question:
     def _keys_that_answer(self) -> str:
         *digits, last = (str(number) for number in range(1, len(self._request.options) + 1))
         named = f"{', '.join(digits)} or {last}" if digits else last
-        return f"Press {named}. Esc {'is no' if has_refusal(self._request) else 'gives no answer'}."
+        return f"Press {named}. Esc {'is no' if _has_refusal(self._request) else 'gives no answer'}."
 
     def _keys_that_show(self) -> str:
         if self._prompt is None:
@@ -155,25 +166,25 @@ class Question:
         self._screen.say_last(f"{over if self._last_line else ''}{cut(text, max(self._drawn_columns, NARROWEST))}\n")
 
 
-def option_for(keys: tuple[str, ...], options: tuple[Option, ...]) -> Option | None:
+def _option_for(keys: tuple[str, ...], options: tuple[Option, ...]) -> Option | None:
     """One digit, pressed alone; several keys at once are a paste or an accident."""
     if len(keys) == 1 and keys[0] in ALL_DIGITS[: len(options)]:
         return options[int(keys[0]) - 1]
     return None
 
 
-def refusal_of(request: OptionRequest) -> Option:
+def _refusal_of(request: OptionRequest) -> Option:
     for option in request.options:
         if option.id == "no":
             return option
     raise unavailable("the question was dismissed", "Ask again and choose one of its options")
 
 
-def has_refusal(request: OptionRequest) -> bool:
+def _has_refusal(request: OptionRequest) -> bool:
     return any(option.id == "no" for option in request.options)
 
 
-def require_answerable(request: OptionRequest) -> None:
+def _require_answerable(request: OptionRequest) -> None:
     count = len(request.options)
     if not 1 <= count <= len(ALL_DIGITS):
         raise unavailable(
@@ -182,14 +193,56 @@ def require_answerable(request: OptionRequest) -> None:
         )
 
 
-def deadline_of(request: OptionRequest) -> float:
+def _deadline_of(request: OptionRequest) -> float:
     """On a clock that never jumps; endless without an expiry."""
     return time.monotonic() + request.expires_at - time.time() if request.expires_at > 0 else float("inf")
 
 
-def require_open(request: OptionRequest, cancel: Cancel | None, deadline: float) -> None:
+def _require_open(request: OptionRequest, cancel: Cancel | None, deadline: float) -> None:
     """Raises once an answer would come too late."""
     if cancel is not None and cancel.is_set():
         raise unavailable("the question was withdrawn", "Run it again to be asked again")
     if time.monotonic() >= deadline or 0 < request.expires_at <= time.time():
         raise unavailable("the question expired", "Run it again and answer in time")
+
+
+def _show_pages(screen: Screen, title: str, text_for: Callable[[int], str]) -> None:
+    """A view that a person can move in, and leave; nothing they press there is an answer.
+
+    Draws again whenever the window's size changes; `text_for` gives the text for so many columns.
+    """
+    if screen.is_plain:
+        screen.write("\n" + text_for(screen.size()[0]) + "\n")
+        return
+    with screen.second_screen():
+        lines: list[str] = []
+        top, shown, width = 0, None, 0
+        while True:
+            columns, rows = screen.size()
+            if columns != width:
+                before, lines = max(len(lines), 1), text_for(columns).rstrip("\n").split("\n")
+                top, width = top * len(lines) // before, columns
+            top = _top_after("", top, height=rows - 1, count=len(lines))
+            if shown != (top, columns, rows):
+                screen.write(_page(lines, top, title, columns, rows))
+                shown = (top, columns, rows)
+            for key in screen.read_keys(together=False):
+                if key in LEAVING:
+                    return
+                top = _top_after(key, top, height=rows - 1, count=len(lines))
+
+
+def _top_after(key: str, top: int, *, height: int, count: int) -> int:
+    """The first line to show after this key; the last page stays full."""
+    step = BY_LINES.get(key, 0) + BY_PAGES.get(key, 0) * (height - 1) + TO_ENDS.get(key, 0) * count
+    return max(0, min(top + step, count - height))
+
+
+def _page(lines: list[str], top: int, title: str, columns: int, rows: int) -> str:
+    height = max(rows - 1, 1)
+    visible_lines = lines[top : top + height]
+    # Cleared before it is written: a terminal that has just filled a line would clear its last character.
+    body = "".join(f"{CLEAR_LINE}{line}\n" for line in visible_lines)
+    last = top + len(visible_lines)
+    place = f"{title}, {top + 1:,} to {last:,} of {len(lines):,}. Space and arrows move, q goes back."
+    return f"{HOME}{body}{CLEAR_BELOW}\x1b[{rows};1H{REVERSE} {cut(place, columns - 2)} {NORMAL}"

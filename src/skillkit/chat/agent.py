@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from skillkit.chat.agent_files import AgentFile, AgentWord, agent_path, opened_agent_file, own_folder
-from skillkit.core.config import Place, Settings
-from skillkit.core.config.keys import checked, leaves, nearest_key, parsed, shortened, written
-from skillkit.core.config.lines import KeyPath
-from skillkit.core.config.settings import policy_of
-from skillkit.core.config.strictness import loosenings
+from skillkit.chat.agent_files import AgentFile, AgentWord, agent_path, open_agent_file, own_folder
+from skillkit.config import Place, Settings
+from skillkit.config.keys import KeyPath, check_value, leaves, nearest_key, parse, shorten_value, toml_text
+from skillkit.config.settings import policy_of
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.policy import PROFILES, Limits, ScriptPolicy
+from skillkit.core.values.policy import PROFILES, Limits, ScriptPolicy, loosenings
 
 __all__ = ["API_KEY_VARIABLE", "Agent", "agent_path", "is_loopback", "read_agent", "require_address"]
 
@@ -52,49 +50,49 @@ def read_agent(path: Path, settings: Settings, *, base_url: str = "", word: Agen
 
     `word` is what a person said about files that are not the user's own, or says now.
     """
-    file = opened_agent_file(path, settings)
-    data, lines = parsed(file.place, file.text)
-    reader = Reader(file.place, lines)
+    file = open_agent_file(path, settings)
+    data, lines = parse(file.place, file.text)
+    reader = _Reader(file.place, lines)
     found = leaves(data, (POLICY_TABLE, LIMITS_TABLE))
     values = {".".join(key_path): reader.value(key_path, value) for key_path, value in found}
     reader.require_no_problems()
     is_own = file.is_own or (word is not None and word.is_given(file))
-    agent = made_agent(values, settings, is_own=is_own)
+    agent = _agent_from(values, settings, is_own=is_own)
     if not is_own:
-        refuse_loosening(agent, settings.policy, reader)
-        refuse_redirection(agent, base_url, reader)
-        wants = [*reader.problems, *([STANDS_FOR_FLAG] if allows_scripts(values) else [])]
+        _refuse_loosening(agent, settings.policy, reader)
+        _refuse_redirection(agent, base_url, reader)
+        wants = [*reader.problems, *([STANDS_FOR_FLAG] if _allows_scripts(values) else [])]
         if wants and file.is_asked_about and word is not None and word.ask(file, wants):
-            agent = made_agent(values, settings, is_own=True)
+            agent = _agent_from(values, settings, is_own=True)
         else:
-            reader.require_no_problems(remedy_for(file, settings))
+            reader.require_no_problems(_remedy_for(file, settings))
     return replace(agent, base_url=base_url or agent.base_url, file=file.path)
 
 
-def remedy_for(file: AgentFile, settings: Settings) -> str:
+def _remedy_for(file: AgentFile, settings: Settings) -> str:
     return (
         f"Correct it, move it to {own_folder(settings) or 'your own settings'} if it is yours, or approve it "
         f"as it is now: skillkit trust agent {file.path}"
     )
 
 
-def made_agent(values: Mapping[str, Any], settings: Settings, *, is_own: bool) -> Agent:
+def _agent_from(values: Mapping[str, Any], settings: Settings, *, is_own: bool) -> Agent:
     named = values.get(POLICY_TABLE)
     base = settings.policy if named is None else PROFILES[named]
     policy = {f"policy.{key.removeprefix(f'{POLICY_TABLE}.')}": value for key, value in values.items() if "." in key}
     chosen = {key: value for key, value in values.items() if key != POLICY_TABLE and "." not in key}
-    return Agent(policy_of(base, policy), is_own=is_own, allows_scripts=is_own and allows_scripts(values), **chosen)
+    return Agent(policy_of(base, policy), is_own=is_own, allows_scripts=is_own and _allows_scripts(values), **chosen)
 
 
-def allows_scripts(values: Mapping[str, Any]) -> bool:
+def _allows_scripts(values: Mapping[str, Any]) -> bool:
     """Whether the file says so itself."""
     return bool(values.get(f"{POLICY_TABLE}.allow_scripts", values.get(POLICY_TABLE) not in (None, "locked")))
 
 
-def refuse_loosening(agent: Agent, own: ScriptPolicy, reader: Reader) -> None:
+def _refuse_loosening(agent: Agent, own: ScriptPolicy, reader: _Reader) -> None:
     for each in loosenings(own, agent.policy):
         key = each.key.replace("policy.", f"{POLICY_TABLE}.", 1)
-        ours, theirs = shortened(written(each.own)), shortened(written(each.given))
+        ours, theirs = shorten_value(toml_text(each.own)), shorten_value(toml_text(each.given))
         reader.blame(
             tuple(key.split(".")),
             f"it makes {key!r} {theirs}, but your settings say {ours}. "
@@ -102,7 +100,7 @@ def refuse_loosening(agent: Agent, own: ScriptPolicy, reader: Reader) -> None:
         )
 
 
-def refuse_redirection(agent: Agent, chosen: str, reader: Reader) -> None:
+def _refuse_redirection(agent: Agent, chosen: str, reader: _Reader) -> None:
     """Whoever names the endpoint or the key's variable could have your keys sent to them."""
     if agent.base_url and not chosen and not is_loopback(agent.base_url):
         reader.blame(
@@ -118,7 +116,7 @@ def is_loopback(url: str) -> bool:
     return urlsplit(url).hostname in LOOPBACK
 
 
-class Reader:
+class _Reader:
     """Checks the values of one file and collects what is wrong with them."""
 
     def __init__(self, place: Place, lines: Mapping[KeyPath, int]) -> None:
@@ -132,8 +130,8 @@ class Reader:
             if key in CHECKS:
                 return CHECKS[key](key, value)
             if key in POLICY_KEYS:
-                return checked(key.replace(POLICY_TABLE, "policy", 1), value, self._place)
-            self.blame(path, f"{shortened(key, 80)!r} is no setting of an agent. {nearest(key)}")
+                return check_value(key.replace(POLICY_TABLE, "policy", 1), value, self._place)
+            self.blame(path, f"{shorten_value(key, 80)!r} is no setting of an agent. {_nearest(key)}")
         except ConfigurationError as error:
             self.blame(path, str(error).replace("'policy.", f"'{POLICY_TABLE}."))
         return None
@@ -141,7 +139,7 @@ class Reader:
     def blame(self, path: KeyPath, problem: str) -> None:
         """At the key's own line, else at that of the table it is in."""
         line = next((self._lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self._lines), None)
-        self._problems.append(shortened(f"{Place(self._place.kind, self._place.file, line)}: {problem}"))
+        self._problems.append(shorten_value(f"{Place(self._place.kind, self._place.file, line)}: {problem}"))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -153,57 +151,59 @@ class Reader:
             raise ConfigurationError("\n".join([*shown, remedy] if remedy else shown))
 
 
-def nearest(key: str) -> str:
+def _nearest(key: str) -> str:
     near = nearest_key(key, (*CHECKS, *POLICY_KEYS))
     return f"Did you mean {near!r}?" if near else f"There are: {', '.join(CHECKS)}."
 
 
-def text(key: str, value: object) -> str:
+def _text(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ConfigurationError(f"{key!r} is {written(value)}; it must be a text.")
+        raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be a text.")
     return value
 
 
 def require_address(key: str, value: object) -> str:
-    given = text(key, value)
+    given = _text(key, value)
     try:
         parts = urlsplit(given)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
     except ValueError:
         is_address = False
     if not is_address:
-        raise ConfigurationError(f"{key!r} is {written(given)}; it must be like https://api.example.org/v1.")
+        raise ConfigurationError(f"{key!r} is {toml_text(given)}; it must be like https://api.example.org/v1.")
     return given
 
 
-def skill_names(key: str, value: object) -> tuple[str, ...] | None:
+def _skill_names(key: str, value: object) -> tuple[str, ...] | None:
     if value == "all":
         return None
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise ConfigurationError(f'{key!r} is {written(value)}; it must be a list of names, or "all".')
+        raise ConfigurationError(f'{key!r} is {toml_text(value)}; it must be a list of names, or "all".')
     return tuple(value)
 
 
-def tool_choice(key: str, value: object) -> bool | str:
+def _tool_choice(key: str, value: object) -> bool | str:
     if isinstance(value, bool) or value == "auto":
         return value
-    raise ConfigurationError(f'{key!r} is {written(value)}; it must be true, false or "auto".')
+    raise ConfigurationError(f'{key!r} is {toml_text(value)}; it must be true, false or "auto".')
 
 
-def profile(key: str, value: object) -> str:
+def _profile(key: str, value: object) -> str:
     if not isinstance(value, str) or value not in PROFILES:
-        raise ConfigurationError(f"{key!r} is {written(value)}; it must be a table, or one of: {', '.join(PROFILES)}.")
+        raise ConfigurationError(
+            f"{key!r} is {toml_text(value)}; it must be a table, or one of: {', '.join(PROFILES)}."
+        )
     return value
 
 
 CHECKS: dict[str, Callable[[str, object], Any]] = {
-    "model": text,
+    "model": _text,
     "base_url": require_address,
-    "api_key_env": text,
-    "instructions": text,
-    "skills": skill_names,
-    "tools": tool_choice,
-    POLICY_TABLE: profile,
+    "api_key_env": _text,
+    "instructions": _text,
+    "skills": _skill_names,
+    "tools": _tool_choice,
+    POLICY_TABLE: _profile,
 }
 POLICY_KEYS = (
     *(f"{POLICY_TABLE}.{each.name}" for each in fields(ScriptPolicy) if each.name != "limits"),

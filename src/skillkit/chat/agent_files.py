@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from skillkit.core.config import Place, Settings, searched_folders
-from skillkit.core.config.files import PROJECT, USER, read_text
-from skillkit.core.config.settings import AGENTS_FOLDER
-from skillkit.core.decide.trust import AGENT_OWNER, StandingApprovals
+from skillkit.config import Place, Settings, searched_folders
+from skillkit.config.files import PROJECT, USER, read_text
+from skillkit.config.settings import AGENTS_FOLDER
 from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
-from skillkit.core.questions import Approver, Option, OptionRequest
-from skillkit.core.state import StateStore, state_folder
+from skillkit.core.store.state import StateStore, state_folder
+from skillkit.core.store.trust import AGENT_OWNER, StandingApprovals
+from skillkit.core.values.questions import Approver, Option, OptionRequest
 
-__all__ = ["AgentFile", "AgentWord", "agent_path", "digest_of", "opened_agent_file", "own_folder"]
+__all__ = ["AgentFile", "AgentWord", "agent_path", "digest_of", "open_agent_file", "own_folder"]
 
 YES, NO = Option("yes", "Yes, as it is now"), Option("no", "No")
 
@@ -52,7 +53,8 @@ def digest_of(text: str) -> str:
 def agent_path(named: str, settings: Settings) -> Path:
     """A bare name is looked for in the user's own folder first: a project could have put a file of that name here."""
     path = Path(named).expanduser()
-    own = settings.user_file.parent / AGENTS_FOLDER / f"{named}.toml" if settings.user_file else None
+    folder = own_folder(settings)
+    own = folder / f"{named}.toml" if folder else None
     is_bare = not any(separator in named for separator in (os.sep, os.altsep) if separator)
     if own is not None and is_bare and own.is_file():
         return own
@@ -61,13 +63,13 @@ def agent_path(named: str, settings: Settings) -> Path:
     raise ConfigurationError(f"There is no agent file {str(path)!r}, nor {str(own)!r}. Name one that exists.")
 
 
-def opened_agent_file(path: Path, settings: Settings) -> AgentFile:
+def open_agent_file(path: Path, settings: Settings) -> AgentFile:
     """A link in the user's own folder counts as what it leads to; elsewhere a link is refused."""
     own = own_folder(settings)
     lies_in_own = own is not None and os.path.realpath(path.parent) == os.path.realpath(own)
     real = Path(os.path.realpath(path)) if lies_in_own else path
     is_own = lies_in_own and own is not None and os.path.realpath(real.parent) == os.path.realpath(own)
-    is_asked_about = lies_in_own or is_in_trusted_project(path, settings)
+    is_asked_about = lies_in_own or _is_in_trusted_project(path, settings)
     text = read_text(Place(USER if is_own else PROJECT, real), may_loosen=is_own or is_asked_about)
     return AgentFile(real, text, is_own, is_asked_about)
 
@@ -76,7 +78,7 @@ def own_folder(settings: Settings) -> Path | None:
     return settings.user_file.parent / AGENTS_FOLDER if settings.user_file else None
 
 
-def is_in_trusted_project(path: Path, settings: Settings) -> bool:
+def _is_in_trusted_project(path: Path, settings: Settings) -> bool:
     trusted = settings.named.get("projects.trusted")
     listed = {os.path.realpath(each) for each in (trusted.value if trusted else ())}
     return any(str(each) in listed for each in searched_folders(path.parent))
@@ -91,17 +93,13 @@ class AgentWord:
 
     def is_given(self, file: AgentFile) -> bool:
         """Whether exactly this content was approved, for this file."""
-        store = StateStore(self._folder)
-        try:
-            return StandingApprovals(store).last_approved_digest(AGENT_OWNER, file.path) == file.digest
-        finally:
-            store.close()
+        return self._approved_digest(file) == file.digest
 
     def ask(self, file: AgentFile, wants: Sequence[str]) -> bool:
         """A person's word, kept if it is a yes; where nobody can be asked there is none."""
         if self._approver is None:
             return False
-        request = agent_request(file, wants, was_approved=self._was_approved(file))
+        request = _agent_request(file, wants, was_approved=self._approved_digest(file) is not None)
         try:
             answer = self._approver.ask(request)
         except ApprovalUnavailableError:
@@ -111,29 +109,18 @@ class AgentWord:
         self.give(file, answer.channel)
         return True
 
-    def give_for(self, path: Path, settings: Settings, channel: str) -> AgentFile:
-        """A word about the file as it is now."""
-        file = opened_agent_file(path, settings)
-        self.give(file, channel)
-        return file
-
     def give(self, file: AgentFile, channel: str) -> None:
-        store = StateStore(self._folder)
-        try:
-            approvals = StandingApprovals(store)
-            approvals.trust(skill=AGENT_OWNER, folder=file.path, digest=file.digest, channel=channel, walls=None)
-        finally:
-            store.close()
+        with closing(StateStore(self._folder)) as store:
+            StandingApprovals(store).trust(
+                skill=AGENT_OWNER, folder=file.path, digest=file.digest, channel=channel, walls=None
+            )
 
-    def _was_approved(self, file: AgentFile) -> bool:
-        store = StateStore(self._folder)
-        try:
-            return StandingApprovals(store).last_approved_digest(AGENT_OWNER, file.path) is not None
-        finally:
-            store.close()
+    def _approved_digest(self, file: AgentFile) -> str | None:
+        with closing(StateStore(self._folder)) as store:
+            return StandingApprovals(store).last_approved_digest(AGENT_OWNER, file.path)
 
 
-def agent_request(file: AgentFile, wants: Sequence[str], *, was_approved: bool) -> OptionRequest:
+def _agent_request(file: AgentFile, wants: Sequence[str], *, was_approved: bool) -> OptionRequest:
     """Everything that a person has to know, and the file itself."""
     why = "It changed since you approved it." if was_approved else "Nobody has approved it yet."
     parts = [why, "It asks for more than your settings allow:", *wants, "", file.text, f"sha256 {file.digest}"]

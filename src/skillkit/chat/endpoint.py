@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from skillkit.chat.failures import broken_off, model_error
+from skillkit.core.exceptions import ModelUnavailableError
+from skillkit.core.record.redaction import MASK, redacted_text
+from skillkit.core.values.text import storable, visible
+from skillkit.present.terminal import cut
 
 __all__ = ["DEFAULT_ADDRESS", "ChatMessage", "Endpoint", "ToolCall"]
 
@@ -16,6 +19,18 @@ CONNECT_SECONDS, SILENCE_SECONDS = 10.0, 120.0
 RETRIES = 1
 MOST_CALLS = 50
 ARGUMENT_CHARACTERS = 1_000_000
+SAID_COLUMNS = 200
+TOOL_STATUSES = (400, 404, 405, 422, 500, 501)
+TOOL_WORDS = ("tool", "function call", "function_call", "functions")
+REMEDIES = {
+    400: "Correct what it names, or ask in another way.",
+    401: "It does not accept the key in ${key_name}. Set a valid one and start the chat again.",
+    403: "The key in ${key_name} may not use {model!r}. Use another key or another model.",
+    404: "Check the model's name ({model!r}, --model) and the address (--base-url; most end in /v1).",
+    413: "The conversation is too long for it. Start a new chat.",
+    429: "It is too busy, or your quota is used up. Wait a little, then {again}.",
+}
+OTHER_REMEDY = "The fault is on its side: wait a little, then {again}."
 
 ChatMessage = dict[str, Any]
 """As the endpoint takes it: `role`, `content`, and for tools what belongs to them."""
@@ -33,38 +48,38 @@ class ToolCall:
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
-@dataclass(slots=True)
-class _Pieces:
-    """Tool calls that come in pieces, by their place in the answer."""
+class _CallPieces:
+    """Tool calls that come in pieces, by their place in the answer; endpoints leave out what they like."""
 
-    ids: dict[int, str] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
-    arguments: dict[int, str] = field(default_factory=dict)
-    size: int = 0
+    def __init__(self) -> None:
+        self._calls: dict[int, dict[str, str]] = {}
+        self._size = 0
 
     def add(self, piece: Any) -> None:  # noqa: ANN401 - whatever the endpoint sent
         """A piece without a place belongs to the last call, unless it has a new id."""
-        place = getattr(piece, "index", None)
-        new_id = getattr(piece, "id", None)
-        if not isinstance(place, int):
-            last = max(self.arguments, default=0)
-            place = last + 1 if new_id and self.ids.get(last, new_id) != new_id else last
-        if isinstance(new_id, str) and new_id:
-            self.ids[place] = new_id
         function = getattr(piece, "function", None)
-        name, said = getattr(function, "name", None), getattr(function, "arguments", None)
-        if isinstance(name, str) and name:
-            self.names[place] = name
-        said = said if isinstance(said, str) else ""
-        self.size += len(said)
-        if self.size <= ARGUMENT_CHARACTERS:
-            self.arguments[place] = self.arguments.get(place, "") + said
+        given = {
+            "id": getattr(piece, "id", None),
+            "name": getattr(function, "name", None),
+            "arguments": getattr(function, "arguments", None),
+        }
+        told = {key: value for key, value in given.items() if isinstance(value, str) and value}
+        place = getattr(piece, "index", None)
+        if not isinstance(place, int):
+            last = max(self._calls, default=0)
+            is_new = "id" in told and self._calls.get(last, told).get("id", told["id"]) != told["id"]
+            place = last + 1 if is_new else last
+        said = told.pop("arguments", "")
+        self._size += len(said)
+        if self._size <= ARGUMENT_CHARACTERS:
+            call = self._calls.setdefault(place, {"arguments": ""})
+            call.update(told)
+            call["arguments"] += said
 
     def calls(self) -> list[ToolCall]:
-        places = [place for place in sorted(self.arguments) if place in self.names][:MOST_CALLS]
+        named = [(place, call) for place, call in sorted(self._calls.items()) if "name" in call][:MOST_CALLS]
         return [
-            ToolCall(self.ids.get(place) or f"call_{place}", self.names[place], self.arguments[place] or "{}")
-            for place in places
+            ToolCall(call.get("id", f"call_{place}"), call["name"], call["arguments"] or "{}") for place, call in named
         ]
 
 
@@ -89,28 +104,28 @@ class Endpoint:
 
         ModelUnavailableError says in one sentence what is wrong and what to do; what came before it counts.
         """
-        pieces = _Pieces()
+        pieces = _CallPieces()
         has_begun = has_ended = False
         try:
-            with self._opened(messages, tools) as chunks:
+            with self._open_stream(messages, tools) as chunks:
                 for chunk in chunks:
-                    for said, ended in read(chunk, pieces):
+                    for said, ended in _read(chunk, pieces):
                         has_ended = has_ended or ended
                         has_begun = has_begun or bool(said)
                         yield said
         except Exception as error:  # the library's errors, and those of what is below it
-            raise model_error(error, self, has_begun=has_begun) from error
+            raise _model_error(error, self, has_begun=has_begun) from error
         if not has_ended:
-            raise broken_off("it ended too early", self)
+            raise _broken_off("it ended too early", self)
         yield from pieces.calls()
 
-    def _opened(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401
+    def _open_stream(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401
         given: dict[str, Any] = {"tools": list(tools)} if tools else {}
-        return self._connected().chat.completions.create(
-            model=self.model, messages=[sendable(message) for message in messages], stream=True, **given
+        return self._connect().chat.completions.create(
+            model=self.model, messages=[_sendable(message) for message in messages], stream=True, **given
         )
 
-    def _connected(self) -> Any:  # noqa: ANN401 - the library's client
+    def _connect(self) -> Any:  # noqa: ANN401 - the library's client
         if self._client is None:
             import openai
 
@@ -126,12 +141,12 @@ class Endpoint:
             self._client = None
 
 
-def sendable(message: ChatMessage) -> ChatMessage:
-    """What was typed or read may hold bytes that are no text, and those cannot be sent as they are."""
-    return {**message, "content": message["content"].encode("utf-8", "backslashreplace").decode()}
+def _sendable(message: ChatMessage) -> ChatMessage:
+    """What was typed or read may hold bytes that are not text, and those cannot be sent as they are."""
+    return {**message, "content": storable(message["content"])}
 
 
-def read(chunk: Any, pieces: _Pieces) -> Iterator[tuple[str, bool]]:  # noqa: ANN401 - whatever the endpoint sent
+def _read(chunk: Any, pieces: _CallPieces) -> Iterator[tuple[str, bool]]:  # noqa: ANN401 - whatever the endpoint sent
     """Texts, each with whether the answer ends with it; endpoints leave out what they like."""
     for choice in getattr(chunk, "choices", None) or ():
         delta = getattr(choice, "delta", None)
@@ -139,3 +154,56 @@ def read(chunk: Any, pieces: _Pieces) -> Iterator[tuple[str, bool]]:  # noqa: AN
             pieces.add(piece)
         said = getattr(delta, "content", None)
         yield (said if isinstance(said, str) else ""), bool(getattr(choice, "finish_reason", None))
+
+
+def _model_error(error: Exception, endpoint: Endpoint, *, has_begun: bool) -> ModelUnavailableError:
+    """Never with the key in it, nor with anything that a terminal would obey."""
+    import openai
+
+    if isinstance(error, ValueError):
+        return _broken_off("a piece of it cannot be read", endpoint)
+    if has_begun:
+        return _broken_off(_said_by(error.__cause__ or error, endpoint), endpoint)
+    if isinstance(error, openai.APIStatusError):
+        return _status_error(error.status_code, _said_by(error, endpoint), endpoint)
+    if isinstance(error, openai.APITimeoutError):
+        told = f"gives no answer. It may be busy: wait a little, then {_again(endpoint)}"
+    elif isinstance(error, openai.APIConnectionError):
+        why = _said_by(error.__cause__ or error, endpoint)
+        told = f"cannot be reached ({why}). Check the address (--base-url) and that it runs, then {_again(endpoint)}"
+    else:
+        why = f"{type(error).__name__}: {_said_by(error, endpoint)}"
+        told = f"does not answer as it should ({why}). Check that it speaks OpenAI's protocol, then {_again(endpoint)}"
+    return ModelUnavailableError(f"{endpoint.base_url} {told}.", is_about_tools=_names_tools(told))
+
+
+def _broken_off(why: str, endpoint: Endpoint) -> ModelUnavailableError:
+    rest = "kept; /retry asks again" if not endpoint.is_single else f"not all; {_again(endpoint)}"
+    return ModelUnavailableError(f"The answer from {endpoint.base_url} broke off: {why}. What came so far is {rest}.")
+
+
+def _again(endpoint: Endpoint) -> str:
+    """What a person does to ask again; after a single question there is no line to type /retry into."""
+    return "run the command again" if endpoint.is_single else "/retry"
+
+
+def _status_error(status: int, said: str, endpoint: Endpoint) -> ModelUnavailableError:
+    remedy = REMEDIES.get(status, OTHER_REMEDY)
+    told = remedy.format(key_name=endpoint.key_name, model=endpoint.model, again=_again(endpoint))
+    return ModelUnavailableError(
+        f"{endpoint.base_url} answered {status}: {said.rstrip('.')}. {told}",
+        is_about_tools=status in TOOL_STATUSES and _names_tools(said),
+    )
+
+
+def _names_tools(said: str) -> bool:
+    return any(word in said.lower() for word in TOOL_WORDS)
+
+
+def _said_by(error: BaseException, endpoint: Endpoint) -> str:
+    body = getattr(error, "body", None)
+    message = body.get("message") if isinstance(body, dict) else None
+    said = message if isinstance(message, str) and message else str(error)
+    if endpoint.secret:
+        said = said.replace(endpoint.secret, MASK)
+    return cut(visible(redacted_text(said)), SAID_COLUMNS)

@@ -6,9 +6,12 @@ import json
 import shlex
 from dataclasses import dataclass
 
-from skillkit.integrations.inline import Shown
-from skillkit.integrations.tool_schemas import parsed_arguments
-from skillkit.present.terminal import cut, visible
+from skillkit.core.values.text import visible
+from skillkit.integrations.inline.commands import CommandOutcome
+from skillkit.integrations.inline.syntax import Text
+from skillkit.integrations.tool_schemas import parse_arguments
+from skillkit.present.terminal import cut
+from skillkit.present.tool_result import STATUS_WORDS
 
 __all__ = ["REFUSALS", "Event", "Note", "ToolOutcome"]
 
@@ -16,16 +19,6 @@ NAME_COLUMNS = 100
 DETAIL_COLUMNS = 240
 REFUSALS = ("refused", "declined", "approval_unavailable")
 """Statuses that say: somebody or something did not let it run."""
-SAID = {
-    "ok": "done",
-    "timeout": "stopped, its time was over",
-    "declined": "not approved",
-    "approval_unavailable": "not run, nobody could approve it",
-    "not_found": "not found",
-    "invalid_arguments": "not run, its arguments do not fit",
-    "needs_arguments": "not run, it needs arguments",
-    "refused": "not run",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +34,25 @@ class ToolOutcome:
     @property
     def line(self) -> str:
         """For a person, on one line, without anything that a terminal would obey."""
-        name = cut(visible(f"{self.tool} {self._told_arguments()}".strip()), NAME_COLUMNS)
+        name = cut(visible(f"{self.tool} {self._argument_words()}".strip()), NAME_COLUMNS)
         time = "" if self.seconds is None else f", {self.seconds:.1f} s"
         why = f": {cut(visible(self._reason()), DETAIL_COLUMNS)}" if self.detail else ""
-        return f"[{name}: {SAID.get(self.status, self.status)}{time}{why}]"
+        return f"[{name}: {STATUS_WORDS.get(self.status, self.status)}{time}{why}]"
 
-    def _told_arguments(self) -> str:
-        given = parsed_arguments(self.arguments)
+    def _argument_words(self) -> str:
+        given = parse_arguments(self.arguments)
         if given is None:
             return self.arguments
-        return " ".join(told(value) for value in given.values() if value not in (None, []))
+        return " ".join(_as_words(value) for value in given.values() if value not in (None, []))
 
     def _reason(self) -> str:
         """A refusal is told to the model as a structure; a person reads its message."""
-        structure = parsed_arguments(self.detail)
+        structure = parse_arguments(self.detail)
         message = (structure or {}).get("message")
         return message if isinstance(message, str) else self.detail
 
 
-def told(value: object) -> str:
+def _as_words(value: object) -> str:
     """Words as words, anything else as JSON."""
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return shlex.join(value)
@@ -73,4 +66,4 @@ class Note:
     text: str
 
 
-Event = Shown | ToolOutcome | Note
+Event = Text | CommandOutcome | ToolOutcome | Note

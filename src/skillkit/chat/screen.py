@@ -1,23 +1,63 @@
-"""What happens in a chat -> what a person sees, on a terminal or in a pipe."""
+"""A chat's terminal or pipes: what happens -> what a person sees; a prompt -> the line that they type."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+import unicodedata
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
 
 from skillkit.chat.events import Event, Note
-from skillkit.chat.safe_text import SafeText
-from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
-from skillkit.integrations.inline import Text
-from skillkit.present.terminal import visible
+from skillkit.core.paths import is_own_state
+from skillkit.core.values.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.text import visible
+from skillkit.integrations.inline.syntax import Text
 
-__all__ = ["AskingHere", "Screen"]
+__all__ = ["AskingHere", "Lines", "SafeText", "Screen"]
 
 WAITING = "…"
 CLEAR_LINE = "\r\x1b[K"
 DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 RED, CYAN = "\x1b[31m", "\x1b[36m"
+KEPT_CHARACTERS = 8
+"""More marks than this are too many on one letter anyway."""
+HISTORY_FILE = "chat-history"
+HISTORY_LINES = 1_000
+PROMPT, MORE = "> ", ". "
+# Between these a line editor counts no columns.
+UNCOUNTED = "\x01{}\x02"
+
+
+class SafeText:
+    """Shows text as `visible` does, however it is cut into chunks."""
+
+    def __init__(self) -> None:
+        self._before = ""
+        self._is_returning = False
+
+    def make_visible(self, chunk: str) -> str:
+        """A carriage return waits for what follows: before a line end it means nothing."""
+        text = ("\r" if self._is_returning else "") + chunk
+        self._is_returning = text.endswith("\r")
+        text = text.removesuffix("\r").replace("\r\n", "\n")
+        shown = visible(self._before + text)[len(visible(self._before)) :]
+        self._before = _last_letter(self._before + text)
+        return shown
+
+    def finish(self) -> None:
+        """The next text is another one."""
+        self._before = ""
+        self._is_returning = False
+
+
+def _last_letter(text: str) -> str:
+    """With the marks on it: how many more it may have depends on them."""
+    start = len(text) - 1
+    while start > 0 and unicodedata.category(text[start])[0] == "M":
+        start -= 1
+    return text[max(start, 0) :][:KEPT_CHARACTERS]
 
 
 class Screen:
@@ -39,7 +79,7 @@ class Screen:
     def show(self, event: Event) -> None:
         self.stop_waiting()
         if isinstance(event, Text):
-            self._show_text(self._safe.shown(event.text))
+            self._show_text(self._safe.make_visible(event.text))
         elif isinstance(event, Note):
             self._held.append(event.text)
         else:
@@ -89,7 +129,7 @@ class Screen:
         if not self._is_at_start:
             self._write("\n")
 
-    def moved_to_new_line(self) -> None:
+    def note_new_line(self) -> None:
         """Somebody else wrote on the same terminal."""
         if self._is_lively:
             self._is_at_start = self._is_broken = True
@@ -145,4 +185,65 @@ class AskingHere:
         try:
             return self._approver.ask(request, cancel)
         finally:
-            self._screen.moved_to_new_line()
+            self._screen.note_new_line()
+
+
+class Lines:
+    """Reads from stdin; on a terminal with the arrow keys, and with what was typed in earlier chats."""
+
+    def __init__(self, state_dir: Path, *, has_color: bool = False) -> None:
+        self._file = state_dir / HISTORY_FILE
+        self.is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        self._readline: Any = self._open_history() if self.is_terminal else None
+        self._has_color = has_color and self._readline is not None
+
+    def read(self) -> str:
+        """One question; a line that ends with a backslash goes on. EOFError and KeyboardInterrupt as they come."""
+        line = self._read_line(PROMPT)
+        while line.endswith("\\"):
+            line = f"{line[:-1]}\n{self._read_line(MORE)}"
+        self._remember(line)
+        return line
+
+    def _read_line(self, prompt: str) -> str:
+        if not self.is_terminal:
+            line = sys.stdin.readline()
+            if not line:
+                raise EOFError
+            return line.rstrip("\n")
+        if self._has_color:
+            prompt = UNCOUNTED.format(BOLD + CYAN) + prompt + UNCOUNTED.format(PLAIN)
+        return input(prompt)
+
+    def _open_history(self) -> Any:  # noqa: ANN401 - a module, where there is one
+        try:
+            import readline
+        except ImportError:
+            return None
+        readline.set_auto_history(False)
+        readline.set_history_length(HISTORY_LINES)
+        with suppress(OSError):
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not is_own_state(self._file.parent):
+                return readline
+            os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            os.chmod(self._file, 0o600, follow_symlinks=False)
+            readline.read_history_file(self._file)
+        return readline
+
+    def _remember(self, line: str) -> None:
+        """At once, so that nothing typed is lost; a history that cannot be written stops nobody."""
+        if self._readline is None or not line.strip():
+            return
+        self._readline.add_history(line)
+        with suppress(OSError, AttributeError):  # some builds cannot append
+            self._readline.append_history_file(1, self._file)
+
+    def close(self) -> None:
+        """Keeps the file from growing for ever."""
+        if self._readline is None:
+            return
+        with suppress(OSError):
+            if self._file.read_bytes().count(b"\n") > HISTORY_LINES:
+                self._readline.write_history_file(self._file)
+                os.chmod(self._file, 0o600)

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from skillkit.chat.events import REFUSALS, Event, Note
-from skillkit.chat.lines import Lines
-from skillkit.chat.screen import Screen
-from skillkit.chat.slash import QUIT, run_slash_command
+from skillkit.chat.screen import Lines, Screen
+from skillkit.chat.slash import QUIT, answer_approvals, help_text, skills_text, unknown_command
 from skillkit.chat.talk import Talk
 from skillkit.chat.transcript import Transcript
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata
-from skillkit.integrations.inline import Text
 from skillkit.integrations.inline.loop import Stop
 
 __all__ = ["Chat"]
@@ -54,7 +52,6 @@ class Chat:
         self.skills = skills
         self.may_run = may_run
         self.transcript = transcript
-        self.events: list[Event] = []
         self._screen = screen
         self._talk: Talk | None = None
 
@@ -65,12 +62,10 @@ class Chat:
         """Everything that happens while the model answers comes through here."""
         self._screen.show(event)
         self.transcript.add_event(event)
-        if not isinstance(event, Text):
-            self.events.append(event)
 
     @property
     def was_refused(self) -> bool:
-        return any(not isinstance(event, Text | Note) and event.status in REFUSALS for event in self.events)
+        return any(entry.status in REFUSALS for entry in self.transcript.entries)
 
     @property
     def has_color(self) -> bool:
@@ -78,19 +73,16 @@ class Chat:
 
     def structure(self) -> dict[str, Any]:
         """What was said and done, ready for JSON."""
-        said = [entry.text for entry in self.transcript.entries if entry.kind == "assistant"]
-        done = [
-            {"command": entry.text, "status": entry.status}
-            for entry in self.transcript.entries
-            if entry.kind == "command"
-        ]
+        entries = self.transcript.entries
+        said = [entry.text for entry in entries if entry.kind == "assistant"]
+        done = [{"command": entry.text, "status": entry.status} for entry in entries if entry.kind == "command"]
         return {"answer": "\n".join(said).strip(), "commands": done}
 
     def converse(self, lines: Lines, first: str = "") -> None:
         """Until the person ends it. Whatever fails, the next line is read."""
         if first:
             self._screen.say(first)
-            self._guarded(partial(self.ask, first))
+            self._attempt(partial(self.ask, first))
         while True:
             self._screen.leave_gap()
             try:
@@ -103,17 +95,39 @@ class Chat:
                 return
             if line == QUIT:
                 return
-            self._guarded(partial(self._obey, line))
+            self._attempt(partial(self._obey, line))
 
     def _obey(self, line: str) -> None:
         if line.startswith("//"):
             self.ask(line[1:])
         elif line.startswith("/"):
-            run_slash_command(self, line)
+            word, _, rest = line.partition(" ")
+            self._obey_command(word, rest.strip())
         elif line:
             self.ask(line)
 
-    def _guarded(self, act: Callable[[], None]) -> None:
+    def _obey_command(self, word: str, rest: str) -> None:
+        width = shutil.get_terminal_size((100, 24)).columns
+        if word == "/retry":
+            self._watch(Talk.retry)
+        elif word == "/save":
+            self._save(rest)
+        elif word == "/skills":
+            self._screen.say(skills_text(self.manager, self.skills, width, may_run=self.may_run))
+        elif word == "/approve":
+            self._screen.say(answer_approvals(self.manager, rest))
+        else:
+            self._screen.say(help_text(width) if word == "/help" else unknown_command(word))
+
+    def _save(self, file: str) -> None:
+        if not file:
+            self._screen.say("Write /save FILE: .jsonl is one JSON object a line, everything else Markdown.")
+            return
+        path = Path(file).expanduser().absolute()
+        self.transcript.save_to(path)
+        self._screen.say(f"Saved to {path}; what follows goes there too.")
+
+    def _attempt(self, act: Callable[[], None]) -> None:
         try:
             act()
         except SkillKitError as error:
@@ -124,10 +138,7 @@ class Chat:
     def ask(self, question: str) -> None:
         """On a terminal failures are told and the chat goes on."""
         self.transcript.add_question(question)
-        self._watched(lambda talk: talk.ask(question))
-
-    def retry(self) -> None:
-        self._watched(Talk.retry)
+        self._watch(lambda talk: talk.ask(question))
 
     def answer_once(self, question: str) -> Stop | None:
         """Failures come out as errors."""
@@ -140,16 +151,7 @@ class Chat:
             self.transcript.write()
         return stopped
 
-    def say(self, text: str) -> None:
-        self._screen.say(text)
-
-    def save(self, path: Path) -> None:
-        self.transcript.save_to(path)
-
-    def width(self) -> int:
-        return shutil.get_terminal_size((100, 24)).columns
-
-    def _watched(self, act: Callable[[Talk], Stop | None]) -> None:
+    def _watch(self, act: Callable[[Talk], Stop | None]) -> None:
         try:
             stopped = self._run(act)
         except SkillKitError as error:

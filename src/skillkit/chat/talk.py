@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from html import unescape
 from typing import Any
 
@@ -12,8 +12,8 @@ from skillkit.chat.endpoint import ChatMessage, Endpoint, ToolCall
 from skillkit.chat.events import Event, Note, ToolOutcome
 from skillkit.core.exceptions import ModelUnavailableError
 from skillkit.integrations.functions import SkillFunctions
-from skillkit.integrations.inline import Budget, InlineProcessor, Shown, Text
-from skillkit.integrations.inline.loop import Answer, Spending, Stop, returned
+from skillkit.integrations.inline.loop import Answer, Budget, Spending, Stop
+from skillkit.integrations.inline.processor import InlineProcessor
 from skillkit.integrations.tool_schemas import TOOLS
 from skillkit.present.tool_result import ScriptToolResult
 
@@ -102,8 +102,7 @@ class Talk:
             answer, calls = self._one_answer(spending)
             self._answer_calls(calls, spending, is_last=number == self._budget.rounds)
             if answer.captured:
-                back = returned(answer.captured, self._processor, spending)
-                self.messages.append({"role": "user", "content": back})
+                self.messages.append({"role": "user", "content": answer.data_for_model()})
             if spending.used_up:
                 return spending.used_up
             if not (answer.captured or calls):
@@ -113,35 +112,22 @@ class Talk:
 
     def _one_answer(self, spending: Spending) -> tuple[Answer, list[ToolCall]]:
         """What came before an interruption is kept; a tool call that may be incomplete is not."""
-        answer, calls = Answer(), []
+        answer, calls = Answer(self._processor, spending, self._show), []
 
-        def keep(shown: Shown) -> None:
-            answer.add(shown)
-            self._show(shown)
+        def texts() -> Generator[str, None, None]:
+            with closing(self._chunks()) as chunks:
+                for chunk in chunks:
+                    if isinstance(chunk, ToolCall):
+                        calls.append(chunk)
+                    else:
+                        yield chunk
 
-        chunks = self._chunks()
         is_whole = False
         try:
-            clock = time.monotonic()
-            for chunk in chunks:
-                if isinstance(chunk, ToolCall):
-                    calls.append(chunk)
-                    continue
-                spending.add_chunk(chunk, time.monotonic() - clock)
-                if spending.used_up:
-                    break
-                acted, self._has_acted = self._has_acted, True  # until it is known that this chunk ran nothing
-                for shown in spending.counted(self._processor, chunk):
-                    acted = acted or not isinstance(shown, Text)
-                    keep(shown)
-                self._has_acted = acted
-                clock = time.monotonic()
+            answer.read(texts())
             is_whole = True
         finally:
-            self._processor.longest_seconds = None
-            for shown in self._processor.finish():
-                keep(shown)
-            chunks.close()
+            self._has_acted = self._has_acted or answer.has_acted
             self._keep("".join(answer.written), calls if is_whole else [])
         return answer, calls
 
@@ -186,27 +172,27 @@ class Talk:
                 if is_last or spending.used_up:
                     reason = "what one question may use is used up"
                     break
-                self.messages.append(self._called(call, spending))
+                self.messages.append(self._call(call, spending))
                 answered += 1
         finally:
             for call in calls[answered:]:
                 self._show(ToolOutcome(call.name, call.arguments, "not run", reason))
-                self.messages.append(tool_message(call, NOT_RUN.format(reason=reason)))
+                self.messages.append(_tool_message(call, NOT_RUN.format(reason=reason)))
 
-    def _called(self, call: ToolCall, spending: Spending) -> ChatMessage:
+    def _call(self, call: ToolCall, spending: Spending) -> ChatMessage:
         result = self._functions.call(call.name, call.arguments, call.id)
         if result.result is not None:
             spending.seconds += result.result.execution_time_ms / 1000
-        for outcome in outcomes_of(call, result):
+        for outcome in _outcomes_of(call, result):
             self._show(outcome)
-        return tool_message(call, self._processor.as_data(spending.fitting(result.content)))
+        return _tool_message(call, self._processor.as_data(spending.take_output(result.content)))
 
 
-def tool_message(call: ToolCall, content: str) -> ChatMessage:
+def _tool_message(call: ToolCall, content: str) -> ChatMessage:
     return {"role": "tool", "tool_call_id": call.id, "content": content}
 
 
-def outcomes_of(call: ToolCall, result: ScriptToolResult) -> Iterator[ToolOutcome]:
+def _outcomes_of(call: ToolCall, result: ScriptToolResult) -> Iterator[ToolOutcome]:
     """One for the call, and one for each script that loading a skill ran or did not run."""
     name = call.name if call.name in TOOLS else "unknown tool"
     if call.name == LOADING_TOOL:

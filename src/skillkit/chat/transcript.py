@@ -11,10 +11,10 @@ from pathlib import Path
 
 from skillkit.chat.events import Event, Note
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.files import Folder
+from skillkit.core.paths.files import Folder
 from skillkit.core.record.redaction import MASK, redacted_text
-from skillkit.integrations.inline import Text
-from skillkit.present.terminal import visible
+from skillkit.core.values.text import visible
+from skillkit.integrations.inline.syntax import Text
 
 __all__ = ["Entry", "Transcript"]
 
@@ -48,7 +48,7 @@ class Transcript:
         """In their order; the pieces of one answer are one entry, so that no secret is cut in two."""
         if self._saying:
             text, self._saying = "".join(self._saying), []
-            self._entries.append(Entry("assistant", now(), text))
+            self._entries.append(Entry("assistant", _now(), text))
         return self._entries
 
     def add_question(self, text: str) -> None:
@@ -71,8 +71,8 @@ class Transcript:
             except FileExistsError as error:
                 raise ConfigurationError(f"{path} exists already. Name another file for the transcript.") from error
             except OSError as error:
-                raise unwritable(path, error) from error
-            self._path, self._file = path, identity(descriptor)
+                raise _unwritable(path, error) from error
+            self._path, self._file = path, _identity(descriptor)
             os.close(descriptor)
         self.write()
 
@@ -84,11 +84,11 @@ class Transcript:
         try:
             # Neither a link is followed nor a pipe waited for: scripts may be able to write there.
             with open(os.open(self._path, WRITING), "wb") as file:
-                require_same(identity(file.fileno()), self._file)
+                _require_same(_identity(file.fileno()), self._file)
                 file.write(text.encode("utf-8", "backslashreplace"))
                 file.truncate()
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise _unwritable(self._path, error) from error
 
     def as_json_lines(self) -> str:
         lines = []
@@ -115,25 +115,25 @@ class Transcript:
         return redacted_text(text.replace(self._secret, MASK) if self._secret else text)
 
     def _add(self, kind: str, text: str, status: str = "") -> None:
-        self.entries.append(Entry(kind, now(), text, status))
+        self.entries.append(Entry(kind, _now(), text, status))
 
 
-def identity(descriptor: int) -> tuple[int, int]:
+def _identity(descriptor: int) -> tuple[int, int]:
     """Two names of one file have the same."""
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino
 
 
-def require_same(found: tuple[int, int], made: tuple[int, int] | None) -> None:
+def _require_same(found: tuple[int, int], made: tuple[int, int] | None) -> None:
     if found != made:
         raise OSError(errno.ESTALE, "it is another file now")
 
 
-def now() -> str:
+def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def unwritable(path: Path, error: OSError) -> ConfigurationError:
+def _unwritable(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(
         f"The transcript cannot be written to {path}: {error.strerror or error}. Name another file: /save FILE"
     )

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from skillkit.cli.exit_codes import REFUSED, WRONG_USAGE
-from skillkit.cli.options import (
-    MissingError,
-    echo_json,
-    json_option,
-    moment_text,
-    on_one_line,
-    screen_width,
-    state_option,
-    table,
-)
-from skillkit.core.decide.requests import PastRequest, World, require_offered
-from skillkit.core.decide.trust import Approval
-from skillkit.core.questions import OptionRequest, Prompt
+from skillkit.cli import REFUSED, WRONG_USAGE
+from skillkit.cli.options import MissingError, json_option, state_option
+from skillkit.cli.output import echo_json, moment_text, screen_width, table
+from skillkit.core.store.requests import PastRequest, require_offered
+from skillkit.core.store.trust import Approval
+from skillkit.core.store.world import World
+from skillkit.core.values.questions import OptionRequest, Prompt
+from skillkit.core.values.text import on_one_line, visible
 from skillkit.present.request import whole_text
-from skillkit.present.terminal import visible
+from skillkit.present.terminal import behind_bar
 
 __all__ = ["approvals"]
 
@@ -55,7 +49,7 @@ def approvals(ctx: click.Context, window: bool, state_dir: Path | None) -> None:
       skillkit approvals --window                        the same on a page, in a window
     """
     if window and ctx.invoked_subcommand is None:
-        from skillkit.cli.window import run_window
+        from skillkit.cli.web import run_window
 
         run_window(state_dir)
     elif ctx.invoked_subcommand is None:
@@ -81,31 +75,30 @@ def list_command(is_past: bool, count: int, state_dir: Path | None, as_json: boo
     """
     with World(state_dir) as world:
         if is_past:
-            list_past(world.history(count), world.folder, as_json=as_json)
+            _list_past(world.history(count), world.folder, as_json=as_json)
         else:
-            list_pending(world.pending(), world.folder, as_json=as_json)
+            _list_pending(world.pending(), world.folder, as_json=as_json)
 
 
-def list_pending(requests: list[OptionRequest], folder: Path, *, as_json: bool) -> None:
+def _list_pending(requests: list[OptionRequest], folder: Path, *, as_json: bool) -> None:
     if as_json:
-        echo_json(requests=[asdict(request) for request in requests])
+        echo_json(requests=requests)
     elif requests:
-        ids = short_ids(requests)
-        rows = [(name, *cells(request)) for name, request in zip(ids, requests, strict=True)]
-        options, session = map(_HEADINGS.index, ("OPTIONS", "SESSION"))
-        click.echo(table([_HEADINGS, *rows], whole=(options,), spare=session))
+        ids = _short_ids(requests)
+        rows = [(name, *_cells(request)) for name, request in zip(ids, requests, strict=True)]
+        click.echo(table(_HEADINGS, rows, whole="OPTIONS", spare="SESSION"))
         click.echo(f"hint: skillkit approvals answer {ids[0]} OPTION", err=True)
     else:
         click.echo(f"Nothing waits for an answer in {visible(str(folder))}.", err=True)
         click.echo("hint: questions of another world are found with --state-dir.", err=True)
 
 
-def list_past(past: list[PastRequest], folder: Path, *, as_json: bool) -> None:
+def _list_past(past: list[PastRequest], folder: Path, *, as_json: bool) -> None:
     if as_json:
-        echo_json(history=[asdict(each) for each in past])
+        echo_json(history=past)
     elif past:
-        ids = short_ids([each.request for each in past])
-        click.echo(table([_PAST_HEADINGS, *((name, *past_cells(each)) for name, each in zip(ids, past, strict=True))]))
+        ids = _short_ids([each.request for each in past])
+        click.echo(table(_PAST_HEADINGS, [(name, *_past_cells(each)) for name, each in zip(ids, past, strict=True)]))
     else:
         click.echo(f"Nothing was asked yet in {visible(str(folder))}.", err=True)
 
@@ -124,15 +117,15 @@ def show_command(request_id: str, is_whole: bool, state_dir: Path | None, as_jso
       skillkit approvals show 3f2a81c09d4e --json
     """
     with World(state_dir) as world:
-        request = named_request(world.pending(), request_id)
+        request = _named_request(world.pending(), request_id)
     if request is None:
         raise MissingError(f"No question {request_id!r} is waiting. 'skillkit approvals list' shows which are.")
     if is_whole:
-        request = with_every_change(request, world.folder)
+        request = _with_every_change(request, world.folder)
     if as_json:
-        echo_json(request=asdict(request))
+        echo_json(request=request)
     else:
-        click.echo(request_text(request))
+        click.echo(_request_text(request))
 
 
 @approvals.command("answer", short_help="Answer one question; the first answer wins.")
@@ -154,17 +147,17 @@ def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_j
       skillkit approvals answer 3f2a81c09d4e no
     """
     with World(state_dir) as world:
-        request = named_request(world.pending(), request_id)
+        request = _named_request(world.pending(), request_id)
         if request is None:
-            request = named_request([past.request for past in world.history()], request_id)
+            request = _named_request([past.request for past in world.history()], request_id)
         if request is None:
             raise MissingError(f"There is no question {request_id!r}. 'skillkit approvals list' shows what waits.")
         require_offered(request, option_id)
-        if request.id != request_id and not is_refusal(request, option_id):
-            require_seen(request, option_id)
+        if request.id != request_id and not _is_refusal(request, option_id):
+            _require_seen(request, option_id)
         answer = world.answer(request.id, option_id, CHANNEL, created_at=request.created_at)
     if as_json:
-        echo_json(answer=asdict(answer))
+        echo_json(answer=answer)
     else:
         click.echo(f"Answered {answer.option_id!r}: {on_one_line(request.title)}")
 
@@ -183,10 +176,9 @@ def sessions_command(state_dir: Path | None, as_json: bool) -> None:
     with World(state_dir) as world:
         found = world.session_approvals()
     if as_json:
-        echo_json(approvals=[asdict(each) for each in found])
+        echo_json(approvals=found)
     elif found:
-        since, digest = map(_SESSION_HEADINGS.index, ("SINCE (UTC)", "DIGEST"))
-        click.echo(table([_SESSION_HEADINGS, *map(session_cells, found)], whole=(since,), spare=digest))
+        click.echo(table(_SESSION_HEADINGS, map(_session_cells, found), whole="SINCE (UTC)", spare="DIGEST"))
     else:
         click.echo(f"Nothing is approved for a session in {visible(str(world.folder))}.", err=True)
 
@@ -216,15 +208,15 @@ def end_command(
         what = "Nothing is" if skill_name is None else f"{skill_name!r} is not"
         raise MissingError(f"{what} approved for a session here. See 'skillkit approvals sessions'.")
     if as_json:
-        echo_json(ended=[asdict(each) for each in gone])
+        echo_json(ended=gone)
     else:
         for each in gone:
             click.echo(f"Ended: {on_one_line(each.skill)} in session {on_one_line(each.session_id or '')}.")
 
 
-def with_every_change(request: OptionRequest, state_dir: Path) -> OptionRequest:
+def _with_every_change(request: OptionRequest, state_dir: Path) -> OptionRequest:
     """From the copies of what was approved and of what would run, where both are still there."""
-    from skillkit.core.decide.changes import whole_changes  # reads code; the other commands do not
+    from skillkit.core.ask.changes import whole_changes  # reads code; the other commands do not
 
     prompt = Prompt.from_context(request.context)
     changes = whole_changes(state_dir, prompt) if prompt is not None else None
@@ -233,12 +225,12 @@ def with_every_change(request: OptionRequest, state_dir: Path) -> OptionRequest:
     return replace(request, context={**request.context, **replace(prompt, changes=changes).to_context()})
 
 
-def is_refusal(request: OptionRequest, option_id: str) -> bool:
+def _is_refusal(request: OptionRequest, option_id: str) -> bool:
     """A no to a script runs nothing, whichever script it is."""
     return option_id == NO and Prompt.from_context(request.context) is not None
 
 
-def require_seen(request: OptionRequest, option_id: str) -> None:
+def _require_seen(request: OptionRequest, option_id: str) -> None:
     """Who can ask can make two questions whose ids begin alike; only what a person sees here is what they answer."""
     if not sys.stdin.isatty():
         raise click.UsageError(
@@ -246,13 +238,13 @@ def require_seen(request: OptionRequest, option_id: str) -> None:
             f"'skillkit approvals show {request.id[:SHORT_ID]}' and answer with the whole id that it gives, "
             "or answer at a terminal."
         )
-    click.echo(request_text(request), err=True)
+    click.echo(_request_text(request), err=True)
     if not click.confirm(f"\nAnswer {option_id!r} to exactly this?", err=True):
         click.echo("It is not answered.", err=True)
         raise click.exceptions.Exit(REFUSED)
 
 
-def named_request(requests: list[OptionRequest], given: str) -> OptionRequest | None:
+def _named_request(requests: list[OptionRequest], given: str) -> OptionRequest | None:
     """By its id or a long beginning of it; the same question asked again counts once."""
     found = {request.id: request for request in requests if request.id.startswith(given)}
     if given in found:
@@ -270,19 +262,19 @@ def named_request(requests: list[OptionRequest], given: str) -> OptionRequest | 
     return next(iter(found.values()), None)
 
 
-def request_text(request: OptionRequest) -> str:
+def _request_text(request: OptionRequest) -> str:
     """What comes from a skill stands behind a bar, so that it cannot pass for our own words."""
     prompt = Prompt.from_context(request.context)
     if prompt is not None:
         told = whole_text(prompt, screen_width()).splitlines()
     else:
-        told = [on_one_line(request.title), *(f"  │ {line}" for line in visible(request.message).splitlines())]
+        told = [on_one_line(request.title), *behind_bar(request.message)]
     size = max(len(option.id) for option in request.options)
     options = [f"  {option.id:<{size}}  {on_one_line(option.label)}" for option in request.options]
     return "\n".join([*told, "", f"Id: {on_one_line(request.id)}", "Options:", *options])
 
 
-def short_ids(requests: list[OptionRequest]) -> list[str]:
+def _short_ids(requests: list[OptionRequest]) -> list[str]:
     """Long enough to tell them apart."""
     ids = {request.id for request in requests}
     length = SHORT_ID
@@ -291,17 +283,17 @@ def short_ids(requests: list[OptionRequest]) -> list[str]:
     return [request.id[:length] for request in requests]
 
 
-def cells(request: OptionRequest) -> tuple[str, ...]:
+def _cells(request: OptionRequest) -> tuple[str, ...]:
     left = max(0, round(request.expires_at - time.time()))
     options = " ".join(option.id for option in request.options)
     return f"{left} s", request.session_id or "-", options, request.title
 
 
-def past_cells(past: PastRequest) -> tuple[str, ...]:
+def _past_cells(past: PastRequest) -> tuple[str, ...]:
     outcome = f"{past.answer.option_id} by {past.answer.channel}" if past.answer else past.outcome
     return moment_text(past.request.created_at), outcome, past.request.title
 
 
-def session_cells(approval: Approval) -> tuple[str, ...]:
+def _session_cells(approval: Approval) -> tuple[str, ...]:
     session, since = approval.session_id or "-", moment_text(approval.approved_at)
     return approval.skill, session, approval.digest[:SHORT_ID], since, approval.channel, approval.folder

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from skillkit.cli.options import MissingError, counted, echo_json, json_option, on_one_line, state_option
-from skillkit.cli.record_lines import record_entries
-from skillkit.core.files import write_new_file
+from skillkit.cli.options import MissingError, json_option, state_option
+from skillkit.cli.output import echo_json, table_width
+from skillkit.core.paths.files import write_new_file
 from skillkit.core.record import AuditLog, Checkpoint, Record, checkpoint_from
-from skillkit.core.state import StateStore, state_folder
-from skillkit.present.terminal import visible
+from skillkit.core.store.state import StateStore, state_folder
+from skillkit.core.values.text import on_one_line, plural, visible
+from skillkit.present.terminal import columns, cut
 
 __all__ = ["audit"]
 
 BROKEN = 1
 FOLLOW_PAUSE_SECONDS = 0.5
 NEWEST = 20
+
+HEADINGS = ("SEQ", "TIME (UTC)", "KIND", "SKILL", "SCRIPT", "WHAT HAPPENED")
+SEQ, TIME, KIND, SKILL, SCRIPT, HAPPENED = range(len(HEADINGS))
+# Whatever the records are, so that the columns stay when more of them come.
+LEAST_COLUMNS = {TIME: 14, KIND: 8, SKILL: 12, SCRIPT: 12, HAPPENED: 20}
+NEVER_CUT = (SEQ, TIME, KIND)
+# `audit show` has what there is no room for here.
+LAYOUTS = (
+    (SEQ, TIME, KIND, SKILL, SCRIPT, HAPPENED),
+    (SEQ, KIND, SKILL, SCRIPT, HAPPENED),
+    (SEQ, KIND, SKILL, HAPPENED),
+)
 
 
 @click.group("audit")
@@ -67,15 +80,15 @@ def tail_command(
     """
     store = StateStore(state_folder(state_dir))
     is_there = store.path.exists()
-    log = existing_log(state_dir) if follows else AuditLog(store)
+    log = _existing_log(state_dir) if follows else AuditLog(store)
     newest = log.records(limit=count, skill=skill, session=session, kind=kind, newest_first=True)
     records = list(newest)[::-1] if is_there else []
     if follows:
-        follow(log, records, {"skill": skill, "session": session, "kind": kind}, as_json=as_json)
+        _follow(log, records, {"skill": skill, "session": session, "kind": kind}, as_json=as_json)
     elif as_json:
         echo_json(records=[record._asdict() for record in records])
     elif records:
-        click.echo("\n".join(record_entries(records)))
+        click.echo("\n".join(_record_entries(records)))
     else:
         click.echo(f"No records in {store.path}.", err=True)
 
@@ -92,7 +105,7 @@ def show_command(seq: int, state_dir: Path | None, as_json: bool) -> None:
       skillkit audit show 12
       skillkit audit show 12 --json
     """
-    log = existing_log(state_dir)
+    log = _existing_log(state_dir)
     record = next(log.records(after=seq - 1, limit=1), None)
     if record is None or record.seq != seq:
         raise MissingError(f"There is no record {seq}. 'skillkit audit tail' shows which there are.")
@@ -133,15 +146,15 @@ def verify_command(
       skillkit audit verify
       skillkit audit verify --checkpoint /mnt/safe/audit.checkpoint
     """
-    checkpoint = read_checkpoint(checkpoint_file.read()) if checkpoint_file is not None else None
-    verification = existing_log(state_dir).verify(checkpoint=checkpoint)
+    checkpoint = _read_checkpoint(checkpoint_file.read()) if checkpoint_file is not None else None
+    verification = _existing_log(state_dir).verify(checkpoint=checkpoint)
     if as_json:
         echo_json(**asdict(verification))
     elif verification.ok:
-        click.echo(f"Intact: {counted(verification.count, 'record')}, the last with hash {verification.head}.")
+        click.echo(f"Intact: {plural(verification.count, 'record')}, the last with hash {verification.head}.")
     else:
         click.echo(f"Broken: {verification.problem}")
-        click.echo(f"hint: what comes before it is intact: {counted(verification.count, 'record')}.", err=True)
+        click.echo(f"hint: what comes before it is intact: {plural(verification.count, 'record')}.", err=True)
     if not verification.ok:
         context.exit(BROKEN)
 
@@ -160,7 +173,7 @@ def export_command(since: int, state_dir: Path | None, as_json: bool) -> None:
       skillkit audit export > audit.jsonl
       skillkit audit export --since 1000
     """
-    lines = existing_log(state_dir).export(after=since - 1)
+    lines = _existing_log(state_dir).export(after=since - 1)
     if not as_json:
         for line in lines:
             click.echo(line)
@@ -183,9 +196,9 @@ def checkpoint_command(output: Path | None, state_dir: Path | None, as_json: boo
       skillkit audit checkpoint -o /mnt/safe/audit.checkpoint
       skillkit audit checkpoint --json | logger -t skillkit-audit
     """
-    checkpoint = existing_log(state_dir).checkpoint()
+    checkpoint = _existing_log(state_dir).checkpoint()
     if output is not None:
-        write_checkpoint(checkpoint, output)
+        _write_checkpoint(checkpoint, output)
     if as_json:
         echo_json(**asdict(checkpoint))
     elif output is None:
@@ -194,7 +207,7 @@ def checkpoint_command(output: Path | None, state_dir: Path | None, as_json: boo
         click.echo(f"Wrote the checkpoint of record {checkpoint.seq} to {output}. Keep it on another machine.")
 
 
-def existing_log(state_dir: Path | None) -> AuditLog:
+def _existing_log(state_dir: Path | None) -> AuditLog:
     """The log of a world that is there: asking about one must not make it."""
     store = StateStore(state_folder(state_dir))
     if not store.path.exists():
@@ -202,17 +215,17 @@ def existing_log(state_dir: Path | None) -> AuditLog:
     return AuditLog(store)
 
 
-def follow(log: AuditLog, shown: list[Record], wanted: dict[str, str | None], *, as_json: bool) -> None:
+def _follow(log: AuditLog, shown: list[Record], wanted: dict[str, str | None], *, as_json: bool) -> None:
     # Taken before anything is shown: what comes meanwhile is new.
     last_seq = shown[-1].seq if shown else sum(record.seq for record in log.records(limit=1, newest_first=True))
-    for line in [json_line(record) for record in shown] if as_json else record_entries(shown):
+    for line in [_json_line(record) for record in shown] if as_json else _record_entries(shown):
         click.echo(line)
-    for record in arriving(log, last_seq, wanted):
+    for record in _arriving(log, last_seq, wanted):
         # Measured together with those above it, so that the columns stay where they are.
-        click.echo(json_line(record) if as_json else record_entries([*shown, record])[-1])
+        click.echo(_json_line(record) if as_json else _record_entries([*shown, record])[-1])
 
 
-def arriving(log: AuditLog, last: int, wanted: dict[str, str | None]) -> Iterator[Record]:
+def _arriving(log: AuditLog, last: int, wanted: dict[str, str | None]) -> Iterator[Record]:
     while True:
         for record in log.records(after=last):
             last = record.seq
@@ -222,14 +235,14 @@ def arriving(log: AuditLog, last: int, wanted: dict[str, str | None]) -> Iterato
         time.sleep(FOLLOW_PAUSE_SECONDS)
 
 
-def read_checkpoint(text: bytes) -> Checkpoint:
+def _read_checkpoint(text: bytes) -> Checkpoint:
     try:
         return checkpoint_from(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--checkpoint'") from error
 
 
-def write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
+def _write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
     """As a new file: an older checkpoint is evidence too."""
     text = json.dumps({"schema_version": 1, **asdict(checkpoint)}, indent=2)
     try:
@@ -240,5 +253,45 @@ def write_checkpoint(checkpoint: Checkpoint, output: Path) -> None:
         ) from error
 
 
-def json_line(record: Record) -> str:
+def _json_line(record: Record) -> str:
     return json.dumps({"schema_version": 1, **record._asdict()}, ensure_ascii=False)
+
+
+def _record_entries(records: Sequence[Record]) -> list[str]:
+    """The heading and one entry for each record: a line, or two on a narrow screen."""
+    rows = [HEADINGS, *map(_record_cells, records)]
+    width, seq_columns = table_width(), max(len(row[SEQ]) for row in rows)
+    for layout in LAYOUTS:
+        least = seq_columns + sum(2 + LEAST_COLUMNS[column] for column in layout[1:])
+        if least <= width:
+            whole = [place for place, column in enumerate(layout) if column in NEVER_CUT]
+            return columns([[row[column] for column in layout] for row in rows], width, indent="", whole=whole)
+    heads = columns([(row[SEQ], row[KIND], row[SKILL]) for row in rows], width, indent="")
+    indent = " " * (seq_columns + 2)
+    tails = (cut(visible(row[HAPPENED]), width - len(indent)) for row in rows)
+    return [f"{head}\n{indent}{tail}" for head, tail in zip(heads, tails, strict=True)]
+
+
+def _record_cells(record: Record) -> tuple[str, ...]:
+    skill, script = (str(record.fields.get(name) or "-") for name in ("skill", "script"))
+    moment = record.timestamp[5:19].replace("T", " ")  # the year is in `audit show`
+    return str(record.seq), moment, record.kind, skill, script, _outcome_text(record)
+
+
+def _outcome_text(record: Record) -> str:
+    """What happened, in a few words."""
+    fields = record.fields
+    if record.kind == "finished":
+        ended = f"exit {fields.get('exit_code', '?')}"
+        if fields.get("signal"):
+            ended = str(fields["signal"])
+        if fields.get("timed_out"):
+            ended = "timed out"
+        duration = fields.get("duration_us")
+        return f"{ended} after {duration / 1e6:.3f} s" if isinstance(duration, int) else ended
+    reasons = fields.get("reasons")
+    because = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
+    decided = str(fields.get("answer") or fields.get("decision") or "").replace("_", " ")
+    words = [decided, f"by {fields['channel']}" if fields.get("channel") else ""]
+    said = " ".join(filter(None, words))
+    return f"{said}: {because}" if said and because else said or because or "-"

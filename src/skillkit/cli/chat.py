@@ -13,14 +13,24 @@ from typing import Any, cast
 
 import click
 
-from skillkit.cli.asking import approver_for, session_id
-from skillkit.cli.exit_codes import REFUSED
-from skillkit.cli.options import Chosen, counted, echo_json, json_option, policy_options, roots_options, settings_for
-from skillkit.cli.run import current_workspace, ended_by_signals
-from skillkit.core.config import Settings
+from skillkit.cli import REFUSED
+from skillkit.cli.options import (
+    Chosen,
+    approver_for,
+    current_workspace,
+    end_on_signals,
+    json_option,
+    policy_options,
+    roots_options,
+    session_id,
+    settings_for,
+)
+from skillkit.cli.output import echo_json
+from skillkit.config import Settings
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.manager import SkillManager
-from skillkit.core.policy import ScriptPolicy
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.text import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +46,7 @@ ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class _Asked:
     """What was asked for on the command line."""
 
     agent: str | None
@@ -89,20 +99,20 @@ def chat_command(
     from skillkit.chat import require_chat
 
     chosen = cast("Chosen", {name: given.pop(name) for name in Chosen.__annotations__ if name != "state_dir"})
-    asked = Asked(**given)
+    asked = _Asked(**given)
     if asked.as_json and asked.once is None and asked.prompt_file is None:
         raise click.UsageError("--json needs --once or --prompt-file.")
     require_chat()
     settings = settings_for(chosen)
-    with ended_by_signals(), opened_chat(asked, settings) as (chat, processor):
-        ctx.exit(run_chat(chat, processor, asked))
+    with end_on_signals(), _open_chat(asked, settings) as (chat, processor):
+        ctx.exit(_run_chat(chat, processor, asked))
 
 
-def run_chat(chat: Chat, processor: InlineProcessor, asked: Asked) -> int:
+def _run_chat(chat: Chat, processor: InlineProcessor, asked: _Asked) -> int:
     """One question and an exit code, or a conversation."""
-    first = first_question(chat, processor, asked)
+    first = _first_question(chat, processor, asked)
     if not asked.is_single:
-        from skillkit.chat.lines import Lines
+        from skillkit.chat.screen import Lines
 
         lines = Lines(chat.manager.state_dir, has_color=chat.has_color)
         try:
@@ -118,26 +128,26 @@ def run_chat(chat: Chat, processor: InlineProcessor, asked: Asked) -> int:
     return REFUSED if chat.was_refused else 0
 
 
-def first_question(chat: Chat, processor: InlineProcessor, asked: Asked) -> str:
+def _first_question(chat: Chat, processor: InlineProcessor, asked: _Asked) -> str:
     """What stands in the prompt file, then what was given on the command line."""
     parts = []
     if asked.prompt_file is not None:
-        from skillkit.chat.prompt_files import expanded_prompt
+        from skillkit.chat.prompts import expand_prompt_file
 
         folders = [root.path for root in chat.manager.roots]
-        parts.append(expanded_prompt(asked.prompt_file, processor, folders, chat.show))
+        parts.append(expand_prompt_file(asked.prompt_file, processor, folders, chat.show))
     if asked.once is not None:
         parts.append((sys.stdin.read() if asked.once == "-" else asked.once).strip())
     return "\n\n".join(part for part in parts if part)
 
 
 @contextmanager
-def opened_chat(asked: Asked, settings: Settings) -> Iterator[tuple[Chat, InlineProcessor]]:
+def _open_chat(asked: _Asked, settings: Settings) -> Iterator[tuple[Chat, InlineProcessor]]:
     """The chat, and a processor for prompt files that asks about every single command."""
     from skillkit.chat.screen import AskingHere, Screen
 
-    agent = chosen_agent(asked, settings)
-    endpoint = endpoint_for(asked, agent)
+    agent = _chosen_agent(asked, settings)
+    endpoint = _endpoint_for(asked, agent)
     may_run = agent.policy.allow_scripts and (asked.allow_scripts or agent.allows_scripts)
     policy = agent.policy if may_run else replace(agent.policy, allow_scripts=False)
     screen = Screen(io.StringIO(), sys.stderr) if asked.as_json else Screen()
@@ -157,13 +167,13 @@ def opened_chat(asked: Asked, settings: Settings) -> Iterator[tuple[Chat, Inline
         )
     try:
         with manager:
-            yield assembled(asked, agent, endpoint, manager, screen)
+            yield _assemble_chat(asked, agent, endpoint, manager, screen)
     finally:
         endpoint.close()
 
 
-def assembled(
-    asked: Asked,
+def _assemble_chat(
+    asked: _Asked,
     agent: Agent,
     endpoint: Endpoint,
     manager: SkillManager,
@@ -171,8 +181,8 @@ def assembled(
 ) -> tuple[Chat, InlineProcessor]:
     from functools import partial
 
+    from skillkit.chat.prompts import loaded_skills, system_prompt
     from skillkit.chat.session import Chat
-    from skillkit.chat.system_prompt import loaded_skills, system_prompt
     from skillkit.chat.talk import Talk
     from skillkit.chat.transcript import Transcript
     from skillkit.integrations.functions import SkillFunctions
@@ -199,12 +209,12 @@ def assembled(
         )
     )
     if not asked.is_single:
-        screen.say(greeting(endpoint, len(skills), manager.policy, yes=asked.yes))
+        screen.say(_greeting(endpoint, len(skills), manager.policy, yes=asked.yes))
     always_asking = replace(manager.policy, approval="always")
     return chat, InlineProcessor(manager, always_asking, skills=names, beside=answers)
 
 
-def greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool) -> str:
+def _greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool) -> str:
     if not policy.allow_scripts:
         scripts = "may not run (--allow-scripts)"
     elif yes or policy.approval == "never":
@@ -212,12 +222,12 @@ def greeting(endpoint: Endpoint, skills: int, policy: ScriptPolicy, *, yes: bool
     else:
         scripts = "may run, you are asked first"
     return (
-        f"{endpoint.model} at {endpoint.base_url}, {counted(skills, 'skill')}; scripts {scripts}.\n"
+        f"{endpoint.model} at {endpoint.base_url}, {plural(skills, 'skill')}; scripts {scripts}.\n"
         "/help lists commands. Ctrl-D ends the chat."
     )
 
 
-def chosen_agent(asked: Asked, settings: Settings) -> Agent:
+def _chosen_agent(asked: _Asked, settings: Settings) -> Agent:
     from skillkit.chat.agent import Agent, read_agent
     from skillkit.chat.agent_files import AgentWord, agent_path
 
@@ -229,7 +239,7 @@ def chosen_agent(asked: Asked, settings: Settings) -> Agent:
     return replace(agent, model=asked.model or agent.model)
 
 
-def endpoint_for(asked: Asked, agent: Agent) -> Endpoint:
+def _endpoint_for(asked: _Asked, agent: Agent) -> Endpoint:
     """The key leaves the environment here: nothing that this process starts can get it from there."""
     from skillkit.chat.agent import API_KEY_VARIABLE, is_loopback, require_address
     from skillkit.chat.endpoint import DEFAULT_ADDRESS, Endpoint

@@ -6,23 +6,24 @@ from typing import Any, Unpack
 
 import click
 
-from skillkit.cli.asking import session_id
-from skillkit.cli.exit_codes import REFUSED
+from skillkit.cli import REFUSED
 from skillkit.cli.options import (
     SCRIPT,
     SKILL,
     Chosen,
-    beside,
-    echo_json,
+    current_workspace,
+    input_option,
     json_option,
     manager_for,
     policy_options,
     roots_options,
+    session_id,
 )
-from skillkit.cli.run import current_workspace, parsed_input
-from skillkit.core.runs import Decision, PreparedRun
+from skillkit.cli.output import beside, echo_json, label_rows
+from skillkit.cli.run import read_input
+from skillkit.core.values.runs import Decision, PreparedRun
+from skillkit.core.values.text import storable, visible
 from skillkit.present.request import as_word
-from skillkit.present.terminal import visible
 
 __all__ = ["check_command"]
 
@@ -33,7 +34,7 @@ LABEL_WIDTH = 10
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @click.argument("script_name", metavar="SCRIPT", type=SCRIPT)
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
-@click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
+@input_option
 @policy_options
 @roots_options
 @json_option
@@ -61,19 +62,19 @@ def check_command(
         prepared = manager.prepare_skill_script(
             skill_name,
             script_name,
-            parsed_input(given, chosen.get("state_dir")),
+            read_input(given, chosen.get("state_dir")),
             argv=argv,
             workspace=current_workspace(chosen.get("state_dir")),
         )
-        structure = check_structure(prepared, manager.flow.reach((prepared.command,)))
+        structure = _check_structure(prepared, manager.flow.reach((prepared.command,)))
     if as_json:
         echo_json(**structure)
     else:
-        click.echo("\n".join(check_lines(structure)))
+        click.echo("\n".join(_check_lines(structure)))
     ctx.exit(REFUSED if prepared.decision is Decision.DENY else 0)
 
 
-def check_structure(prepared: PreparedRun, walls: tuple[str, ...]) -> dict[str, Any]:
+def _check_structure(prepared: PreparedRun, walls: tuple[str, ...]) -> dict[str, Any]:
     command = prepared.command
     return {
         "skill": command.skill_name,
@@ -82,14 +83,14 @@ def check_structure(prepared: PreparedRun, walls: tuple[str, ...]) -> dict[str, 
         "reasons": list(prepared.reasons),
         "needs_approval": prepared.decision is Decision.ASK,
         "walls": list(walls),
-        "arguments": [word.encode("utf-8", "backslashreplace").decode() for word in command.script_arguments],
+        "arguments": list(map(storable, command.script_arguments)),
         "interpreter": command.argv[0],
         "folder": str(command.base_directory),
         "digest": command.digest,
     }
 
 
-def check_lines(structure: dict[str, Any]) -> list[str]:
+def _check_lines(structure: dict[str, Any]) -> list[str]:
     meaning = {
         "allow": "may run",
         "ask": "runs only when a person approves it",
@@ -105,9 +106,7 @@ def check_lines(structure: dict[str, Any]) -> list[str]:
         ("digest", [structure["digest"]]),
     ]
     title = f"{structure['skill']}: {structure['script']}"
-    return [visible(title), *(line for label, texts in rows for line in labelled(label, texts))]
-
-
-def labelled(label: str, texts: list[str]) -> list[str]:
-    """The label once, the texts below each other beside it."""
-    return [beside(f"  {(label if number == 0 else ''):<{LABEL_WIDTH}} ", text) for number, text in enumerate(texts)]
+    lines = [
+        beside(f"  {name:<{LABEL_WIDTH}} ", text) for label, texts in rows for name, text in label_rows(label, texts)
+    ]
+    return [visible(title), *lines]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import echo_json, json_option, on_one_line
-from skillkit.core.config import (
+from skillkit.cli.options import json_option
+from skillkit.cli.output import echo_json
+from skillkit.config import (
     Origin,
     Place,
     current_folder,
@@ -17,8 +18,9 @@ from skillkit.core.config import (
     searched_folders,
     user_file_place,
 )
-from skillkit.core.config.keys import written
-from skillkit.present.terminal import visible, width_of
+from skillkit.config.keys import toml_text
+from skillkit.core.values.text import on_one_line, visible
+from skillkit.present.terminal import width_of
 
 __all__ = ["config"]
 
@@ -53,10 +55,10 @@ def show_command(as_json: bool) -> None:
         echo_json(
             profile=settings.profile,
             is_trusted_project=settings.is_trusted_project,
-            settings={key: origin_structure(origin) for key, origin in settings.origins.items()},
+            settings={key: _origin_structure(origin) for key, origin in settings.origins.items()},
         )
     else:
-        click.echo("\n".join(aligned(settings.origins)))
+        click.echo("\n".join(_aligned(settings.origins)))
 
 
 @config.command("path")
@@ -79,22 +81,22 @@ def path_command(as_json: bool) -> None:
             project={"file": project, "searched": [str(folder) for folder in searched]},
         )
         return
-    click.echo(f"user     {described(user)}")
+    click.echo(f"user     {_described(user)}")
     if project:
-        click.echo(f"project  {described(project)}")
+        click.echo(f"project  {_described(project)}")
     else:
         places = ", ".join(map(str, searched)) or "nowhere: the search leaves out the home folder and what is above it"
         click.echo(f"project  none; looked in {on_one_line(places)}")
 
 
-def described(file: Path | None) -> str:
+def _described(file: Path | None) -> str:
     if file is None:
         return "none; you have no home folder"
     return on_one_line(str(file)) + ("" if os.path.lexists(file) else " (not there)")
 
 
-def aligned(origins: dict[str, Origin]) -> list[str]:
-    values = {key: visible(written(origin.value)) for key, origin in origins.items()}
+def _aligned(origins: dict[str, Origin]) -> list[str]:
+    values = {key: visible(toml_text(origin.value)) for key, origin in origins.items()}
     key_width = max(map(len, values))
     value_width = min(WIDEST_VALUE, max(map(width_of, values.values())))
     return [
@@ -103,9 +105,9 @@ def aligned(origins: dict[str, Origin]) -> list[str]:
     ]
 
 
-def origin_structure(origin: Origin) -> dict[str, object]:
-    return {"value": origin.value, "from": [place_structure(place) for place in origin.places]}
+def _origin_structure(origin: Origin) -> dict[str, object]:
+    return {"value": origin.value, "from": [_place_structure(place) for place in origin.places]}
 
 
-def place_structure(place: Place) -> dict[str, object]:
+def _place_structure(place: Place) -> dict[str, object]:
     return {"kind": place.kind, "file": place.file and str(place.file), "line": place.line}

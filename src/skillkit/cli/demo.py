@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import socket
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -17,20 +18,22 @@ from tempfile import TemporaryDirectory
 import click
 
 import skillkit
-from skillkit.cli.examples import copy_examples, example_skills
-from skillkit.cli.exit_codes import REFUSED
+from skillkit.cli import REFUSED
 from skillkit.cli.main import exit_code_of
-from skillkit.cli.options import counted, screen_width
-from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.policy import GUARDED, STANDARD, ScriptPolicy
-from skillkit.core.questions import OptionRequest
-from skillkit.core.run import machine_tiers
-from skillkit.core.runs import ScriptExecutionResult
-from skillkit.present.terminal import visible
+from skillkit.cli.output import screen_width
+from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
+from skillkit.core.paths.files import Folder
+from skillkit.core.paths.trees import NewFile, write_tree
+from skillkit.core.run.tiers import machine_tiers
+from skillkit.core.values.policy import GUARDED, STANDARD, ScriptPolicy
+from skillkit.core.values.questions import OptionRequest
+from skillkit.core.values.runs import ScriptExecutionResult
+from skillkit.core.values.text import plural, visible
 
 __all__ = ["demo_command"]
 
 WAIT_SECONDS = 60
+LOOK_SECONDS = 0.1
 SOURCE_ROWS = 6
 # Each attempt would succeed without walls.
 CURIOUS = """\
@@ -56,7 +59,7 @@ attempt("write into its work folder", lambda: os.mkdir(os.environ["SKILL_WORK_DI
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class _Stage:
     """Where the demo plays."""
 
     examples: str
@@ -97,28 +100,28 @@ def demo_command(target: Path | None) -> None:
       skillkit demo --copy skills       the example skills, to try things on
     """
     if target is None:
-        show_demo()
+        _show_demo()
     else:
-        show_copies(target)
+        _show_copies(target)
 
 
-def show_copies(target: Path) -> None:
-    copied, left = copy_examples(target)
-    click.echo(f"Copied {counted(len(copied), 'example skill')} to {visible(str(target))}.")
+def _show_copies(target: Path) -> None:
+    copied, left = _copy_examples(target)
+    click.echo(f"Copied {plural(len(copied), 'example skill')} to {visible(str(target))}.")
     if left:
         click.echo(f"Already there, and left as they are: {', '.join(left)}.", err=True)
 
 
-def show_demo() -> None:
+def _show_demo() -> None:
     with TemporaryDirectory(prefix="skillkit-demo-") as folder:
         has_walls = any(attempt.sandbox for attempt in machine_tiers())
-        stage = Stage(str(example_skills()), Path(folder), has_walls)
-        show_skills(stage)
-        show_runs(stage)
-        show_agent(stage)
-        show_step("Everything is on record.", ["audit", "tail", "--state-dir", stage.state])
-        show_step("And the record is intact.", ["audit", "verify", "--state-dir", stage.state])
-    heading("Now you: what this machine offers, these skills to try things on, a skill of your own.")
+        stage = _Stage(str(_example_skills()), Path(folder), has_walls)
+        _show_skills(stage)
+        _show_runs(stage)
+        _show_agent(stage)
+        _show_step("Everything is on record.", ["audit", "tail", "--state-dir", stage.state])
+        _show_step("And the record is intact.", ["audit", "verify", "--state-dir", stage.state])
+    _heading("Now you: what this machine offers, these skills to try things on, a skill of your own.")
     for words in ("doctor", "demo --copy skills", "list", "new my-skill"):
         click.secho(f"$ {command_here()} {words}", bold=True)
 
@@ -132,48 +135,48 @@ def command_here() -> str:
     return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
 
 
-def show_skills(stage: Stage) -> None:
-    show_step("What is installed here?", ["list", *stage.there])
-    show_step("What does one of them offer?", ["show", "csv-report", *stage.there])
-    show_step("Do they keep to the open standard?", ["validate", stage.examples])
+def _show_skills(stage: _Stage) -> None:
+    _show_step("What is installed here?", ["list", *stage.there])
+    _show_step("What does one of them offer?", ["show", "csv-report", *stage.there])
+    _show_step("Do they keep to the open standard?", ["validate", stage.examples])
     words = ["check", "csv-report", "report", *stage.policy, *stage.there]
-    show_step("May a script of it run, and what could it reach?", words)
+    _show_step("May a script of it run, and what could it reach?", words)
 
 
-def show_runs(stage: Stage) -> None:
-    show_approval(stage)
+def _show_runs(stage: _Stage) -> None:
+    _show_approval(stage)
     sample = [*stage.approved, *stage.there, "--", "--sample"]
-    show_step("You may also say yes beforehand. A shell script.", ["run", "log-digest", "digest.sh", *sample], "bash")
-    show_step("A JavaScript one.", ["run", "log-digest", "jsonl.mjs", *sample], "node")
-    show_walls(stage)
+    _show_step("You may also say yes beforehand. A shell script.", ["run", "log-digest", "digest.sh", *sample], "bash")
+    _show_step("A JavaScript one.", ["run", "log-digest", "jsonl.mjs", *sample], "node")
+    _show_walls(stage)
     words = ["run", "house-style", "check_words", *stage.there]
-    show_step("A skill that lists only the tool Read may not run scripts.", words, expected=REFUSED)
+    _show_step("A skill that lists only the tool Read may not run scripts.", words, expected=REFUSED)
 
 
-def show_agent(stage: Stage) -> None:
-    show_step("Trust a skill, as it is now.", ["trust", "add", "csv-report", "--yes", *stage.there])
-    show_loading("What an agent gets that loads it: its commands have run.", "csv-report", stage)
-    show_loading("And of one that nobody approved: nothing has.", "log-digest", stage)
+def _show_agent(stage: _Stage) -> None:
+    _show_step("Trust a skill, as it is now.", ["trust", "add", "csv-report", "--yes", *stage.there])
+    _show_loading("What an agent gets that loads it: its commands have run.", "csv-report", stage)
+    _show_loading("And of one that nobody approved: nothing has.", "log-digest", stage)
 
 
-def show_approval(stage: Stage) -> None:
+def _show_approval(stage: _Stage) -> None:
     """A program asks and waits; the answer comes from another command, as it would from another window."""
-    from skillkit.core.decide.requests import World
+    from skillkit.core.store.world import World
     from skillkit.present.request import prompt_text
 
-    heading("An agent's program runs a script. The first run of a skill is asked about; until then it waits.")
+    _heading("An agent's program runs a script. The first run of a skill is asked about; until then it waits.")
     click.secho('>>> manager.execute_skill_script("csv-report", "report", argv=["--sample"])', bold=True)
-    with World(stage.state) as world, waiting_run(stage, world) as run:
-        request = first_request(world, run)
+    with World(stage.state) as world, _waiting_run(stage, world) as run:
+        request = _first_request(world, run)
         click.echo(prompt_text(request, screen_width(), color=True, source_rows=SOURCE_ROWS).rstrip())
         words = ["approvals", "answer", request.id, "yes_once", "--state-dir", stage.state]
-        show_step("You answer where you are: in the terminal, in another one, on a page.", words)
-        heading("Now it has run.")
+        _show_step("You answer where you are: in the terminal, in another one, on a page.", words)
+        _heading("Now it has run.")
         click.echo(run.result().stdout, nl=False)
 
 
 @contextmanager
-def waiting_run(stage: Stage, world: skillkit.World) -> Iterator[Future[ScriptExecutionResult]]:
+def _waiting_run(stage: _Stage, world: skillkit.World) -> Iterator[Future[ScriptExecutionResult]]:
     from skillkit.approvers.store import StoreApprover
 
     policy = GUARDED if stage.has_walls else replace(STANDARD, approval="first_run")
@@ -183,23 +186,23 @@ def waiting_run(stage: Stage, world: skillkit.World) -> Iterator[Future[ScriptEx
         yield pool.submit(manager.execute_skill_script, "csv-report", "report", argv=["--sample"])
 
 
-def first_request(world: skillkit.World, run: Future[ScriptExecutionResult]) -> OptionRequest:
+def _first_request(world: skillkit.World, run: Future[ScriptExecutionResult]) -> OptionRequest:
     """As soon as it is there; the run's own error if it ends before it asks."""
-    until = time.monotonic() + WAIT_SECONDS
+    mark, until = None, time.monotonic() + WAIT_SECONDS
     while time.monotonic() < until:
         if pending := world.pending():
             return pending[0]
         if run.done():
             run.result()
-        time.sleep(0.01)
+        mark = world.wait_for_change(mark, LOOK_SECONDS)
     raise ApprovalUnavailableError("The demo's question did not come. Look at 'skillkit doctor'.")
 
 
-def show_walls(stage: Stage) -> None:
+def _show_walls(stage: _Stage) -> None:
     """A script made here, because no skill that ships with skillkit tries such things."""
     question = "And a script that is too curious? It runs inside walls."
     if not stage.has_walls:
-        heading(question)
+        _heading(question)
         click.echo("(left out: this machine has no walls; 'skillkit doctor' says how to get them)")
         return
     skill = stage.folder / "skills" / "curious"
@@ -210,30 +213,30 @@ def show_walls(stage: Stage) -> None:
         text = CURIOUS.replace("@file@", repr(str(stage.folder / "diary.txt")))
         text = text.replace("@port@", str(server.getsockname()[1]))
         (skill / "scripts" / "look.py").write_text(text, encoding="utf-8")
-        show_step(question, ["run", "curious", "look", "--yes", "--skills", str(skill.parent), *stage.there[2:]])
+        _show_step(question, ["run", "curious", "look", "--yes", "--skills", str(skill.parent), *stage.there[2:]])
 
 
-def heading(text: str) -> None:
+def _heading(text: str) -> None:
     click.secho(f"\n# {text}", fg="cyan")
 
 
-def show_step(question: str, words: list[str], needs: str = "", *, expected: int = 0) -> None:
+def _show_step(question: str, words: list[str], needs: str = "", *, expected: int = 0) -> None:
     """The command as a person would type it, and what it really prints."""
-    heading(question)
+    _heading(question)
     if needs and shutil.which(needs) is None:
         click.echo(f"(left out: {needs} is not installed)")
         return
-    click.secho(f"$ skillkit {typed(words)}", bold=True)
+    click.secho(f"$ skillkit {_typed(words)}", bold=True)
     code = exit_code_of(words)
     if code != expected:
         raise click.exceptions.Exit(code or 1)
 
 
-def show_loading(question: str, skill: str, stage: Stage) -> None:
+def _show_loading(question: str, skill: str, stage: _Stage) -> None:
     """What the tool returns, without the instructions in the middle."""
     from skillkit.integrations.functions import SkillFunctions
 
-    heading(question)
+    _heading(question)
     click.secho(f'>>> SkillFunctions(manager).call("load_skill", {{"skill_name": "{skill}"}})', bold=True)
     policy: ScriptPolicy | None = None if stage.has_walls else STANDARD
     with skillkit.SkillManager(stage.examples, "", [], [], policy=policy, state_dir=stage.state) as manager:
@@ -243,7 +246,7 @@ def show_loading(question: str, skill: str, stage: Stage) -> None:
     click.echo(f"{opening}\n<instructions>...</instructions>{visible(tag + resources)}", nl=False)
 
 
-def typed(words: list[str]) -> str:
+def _typed(words: list[str]) -> str:
     """Without the options that only keep the demo to itself."""
     shown, skip = list[str](), False
     for word in words:
@@ -252,3 +255,37 @@ def typed(words: list[str]) -> str:
         else:
             shown.append(word if not Path(word).is_absolute() else "skills/")
     return shlex.join(shown)
+
+
+def _example_skills() -> Path:
+    """Inside the package when installed, beside it in a checkout."""
+    package = Path(skillkit.__file__).parent
+    for folder in (package / "examples", package.parents[1] / "examples" / "skills"):
+        if folder.is_dir():
+            return folder
+    raise ConfigurationError(f"The example skills are missing from {package}. Install skillkit-runtime again.")
+
+
+def _copy_examples(target: Path) -> tuple[list[str], list[str]]:
+    """The names of those that were copied, and of those that were there and are left as they are."""
+    copied, left = list[str](), list[str]()
+    try:
+        with Folder.named(target, make=True) as folder:
+            for skill in sorted(_example_skills().iterdir()):
+                if folder.status(skill.name) is not None:
+                    left.append(skill.name)
+                elif skill.is_dir():
+                    write_tree(folder, skill.name, _files_of(skill))
+                    copied.append(skill.name)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The example skills cannot be copied to {target}: {error.strerror or error}. Name another folder."
+        ) from error
+    return copied, left
+
+
+def _files_of(skill: Path) -> Iterator[NewFile]:
+    for path in sorted(skill.rglob("*")):
+        names = path.relative_to(skill).parts
+        if path.is_file() and "__pycache__" not in names:
+            yield NewFile(names, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Unpack
 
 import click
 
-from skillkit.cli.options import Places, counted, echo_json, json_option, manager_for, roots_options, screen_width
-from skillkit.cli.progress import folder_progress
+from skillkit.cli.options import Places, json_option, manager_for, roots_options
+from skillkit.cli.output import diagnostic_structure, echo_json, screen_width, skill_structure
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata
-from skillkit.core.values import Diagnostic
-from skillkit.present.catalog import diagnostic_structure, skill_structure
-from skillkit.present.terminal import columns, visible
+from skillkit.core.values.skills import Diagnostic
+from skillkit.core.values.text import plural, visible
+from skillkit.present.terminal import columns
 
 __all__ = ["list_command"]
+
+MANY_FOLDERS = 2_000
 
 
 @click.command("list")
@@ -37,7 +42,7 @@ def list_command(
       skillkit list --json | jq -r '.skills[].name'
     """
     manager = manager_for(places)
-    with folder_progress() as on_progress:
+    with _folder_progress() as on_progress:
         manager.discover(on_progress)
     found = manager.list_skills(include_shadowed=include_shadowed)
     diagnostics = manager.diagnostics
@@ -47,11 +52,35 @@ def list_command(
             diagnostics=[diagnostic_structure(item) for item in diagnostics],
         )
         return
-    show_skills(found, manager)
-    show_problems(diagnostics, in_full=with_problems)
+    _show_skills(found, manager)
+    _show_problems(diagnostics, in_full=with_problems)
 
 
-def show_skills(found: list[SkillMetadata], manager: SkillManager) -> None:
+@contextmanager
+def _folder_progress() -> Iterator[Callable[[int], None] | None]:
+    """Takes the number of folders seen so far and shows it once they are many, on a line that vanishes at the end.
+
+    None when nobody would see it.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    line = ""
+
+    def report(folders: int) -> None:
+        nonlocal line
+        if folders >= MANY_FOLDERS:
+            line = f"Looking for skills: {folders:,} folders"
+            click.echo(f"\r{line}", nl=False, err=True)
+
+    try:
+        yield report
+    finally:
+        if line:
+            click.echo(f"\r{' ' * len(line)}\r", nl=False, err=True)
+
+
+def _show_skills(found: list[SkillMetadata], manager: SkillManager) -> None:
     if not found:
         places = (
             ", ".join(str(root.path) for root in manager.roots) or "./skills, ./.claude/skills, ~/.claude/skills ..."
@@ -67,10 +96,10 @@ def show_skills(found: list[SkillMetadata], manager: SkillManager) -> None:
     header, *lines = columns([("SKILL", "FROM", "DESCRIPTION"), *rows], screen_width())
     click.secho(header, bold=True)
     click.echo("\n".join(lines))
-    click.echo(f"\n{counted(len(found), 'skill')}")
+    click.echo(f"\n{plural(len(found), 'skill')}")
 
 
-def show_problems(diagnostics: list[Diagnostic], *, in_full: bool) -> None:
+def _show_problems(diagnostics: list[Diagnostic], *, in_full: bool) -> None:
     if in_full:
         for item in diagnostics:
             click.echo(visible(str(item)), err=True)

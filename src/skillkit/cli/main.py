@@ -10,7 +10,7 @@ from importlib import import_module
 import click
 
 from skillkit._version import __version__
-from skillkit.cli.exit_codes import INTERRUPTED, NOT_FOUND, OWN_FAILURE, REFUSED
+from skillkit.cli import INTERRUPTED, NOT_FOUND, OWN_FAILURE, REFUSED
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
     InterpreterNotAllowedError,
@@ -25,22 +25,19 @@ from skillkit.core.exceptions import (
     SkillSecurityError,
 )
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "exit_code_of", "main"]
 
-EXIT_CODES: tuple[tuple[tuple[type[SkillKitError], ...], int], ...] = (
-    ((SkillNotFoundError, ScriptNotFoundError, InterpreterNotFoundError), NOT_FOUND),
-    (
-        (
-            RequestClosedError,
-            ScriptRefusedError,
-            SkillSecurityError,
-            InterpreterNotAllowedError,
-            ScriptPermissionError,
-            SandboxUnavailableError,
-        ),
-        REFUSED,
-    ),
-)
+EXIT_CODES: dict[type[SkillKitError], int] = {
+    SkillNotFoundError: NOT_FOUND,
+    ScriptNotFoundError: NOT_FOUND,
+    InterpreterNotFoundError: NOT_FOUND,
+    RequestClosedError: REFUSED,
+    ScriptRefusedError: REFUSED,
+    SkillSecurityError: REFUSED,
+    InterpreterNotAllowedError: REFUSED,
+    ScriptPermissionError: REFUSED,
+    SandboxUnavailableError: REFUSED,
+}
 HOW_TO_APPROVE = (
     "To approve it, run it in a terminal, add --yes for this one run, trust the skill ('skillkit trust add SKILL'), "
     "or add --wait and answer by 'skillkit approvals'."
@@ -65,7 +62,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class _LazyGroup(click.Group):
     """Imports a command's module when the command is used, so that each starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -91,14 +88,14 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        """A reader that stops early is no failure, though click would make one of it."""
+        """A reader that stops early is not a failure, though click would make one of it."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             return 0
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="skillkit")
 def cli() -> None:
     """The safe runtime for Agent Skills.
@@ -132,8 +129,8 @@ def exit_code_of(words: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (click.ClickException, SkillKitError) as error:
-        show_error(error, as_json="--json" in words)
-        return failure_code(error)
+        _show_error(error, as_json="--json" in words)
+        return _failure_code(error)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
@@ -143,15 +140,15 @@ def exit_code_of(words: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def failure_code(error: click.ClickException | SkillKitError) -> int:
+def _failure_code(error: click.ClickException | SkillKitError) -> int:
     if isinstance(error, click.ClickException):
         return error.exit_code
-    return next((code for kinds, code in EXIT_CODES if isinstance(error, kinds)), OWN_FAILURE)
+    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), OWN_FAILURE)
 
 
-def failure(error: click.ClickException | SkillKitError) -> dict[str, str | int]:
+def _failure(error: click.ClickException | SkillKitError) -> dict[str, str | int]:
     """In the words that agents are told too, and as the command will end."""
-    code, status = failure_code(error), "refused"
+    code, status = _failure_code(error), "refused"
     if code == NOT_FOUND:
         status = "not_found"
     elif isinstance(error, SkillKitError):
@@ -161,8 +158,8 @@ def failure(error: click.ClickException | SkillKitError) -> dict[str, str | int]
     return {"status": status, "exit_code": code}
 
 
-def show_error(error: click.ClickException | SkillKitError, *, as_json: bool) -> None:
-    from skillkit.present.terminal import visible
+def _show_error(error: click.ClickException | SkillKitError, *, as_json: bool) -> None:
+    from skillkit.core.values.text import visible
 
     if isinstance(error, click.UsageError):
         error.show()
@@ -171,7 +168,7 @@ def show_error(error: click.ClickException | SkillKitError, *, as_json: bool) ->
 
         structure = {
             "schema_version": 1,
-            **failure(error),
+            **_failure(error),
             "error": {"type": type(error).__name__, "message": str(error)},
         }
         click.echo(json.dumps(structure, indent=2))

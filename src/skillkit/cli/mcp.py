@@ -11,8 +11,14 @@ from typing import Unpack
 
 import click
 
-from skillkit.cli.options import Chosen, manager_for, policy_options, roots_options
-from skillkit.cli.run import current_workspace, ended_by_signals
+from skillkit.cli.options import (
+    Chosen,
+    current_workspace,
+    end_on_signals,
+    manager_for,
+    policy_options,
+    roots_options,
+)
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
 
@@ -24,7 +30,7 @@ SHORTEST_TOKEN = 16
 LONGEST_WAIT_SECONDS = 3600
 
 
-def parsed_address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[str, int] | None:
+def _parse_address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[str, int] | None:
     """`HOST:PORT`, `:PORT`, `PORT` or `[::1]:PORT`."""
     if given is None:
         return None
@@ -40,7 +46,7 @@ def parsed_address(_: click.Context, __: click.Parameter, given: str | None) -> 
     "address",
     is_flag=False,
     flag_value=f"{HOST}:{PORT}",
-    callback=parsed_address,
+    callback=_parse_address,
     metavar="[HOST:PORT]",
     help=f"Serve streamable HTTP instead of stdio; {HOST}:{PORT} unless named.",
 )
@@ -80,11 +86,11 @@ def mcp_command(
     require_mcp()
     from skillkit.integrations.mcp.server import create_server
 
-    with ended_by_signals(), ExitStack() as held:
+    with end_on_signals(), ExitStack() as held:
         manager = held.enter_context(
             manager_for(chosen, workspace=workspace or current_workspace(chosen.get("state_dir")))
         )
-        page = held.enter_context(local_page(manager))
+        page = held.enter_context(_local_page(manager))
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
         if address is None:
             from skillkit.integrations.mcp.stdio import serve_stdio
@@ -93,11 +99,11 @@ def mcp_command(
         else:
             from skillkit.integrations.mcp.http import serve_http
 
-            serve_http(server, *address, token_for(*address), say)
+            serve_http(server, *address, _token_for(*address), _say)
 
 
 @contextmanager
-def local_page(manager: SkillManager) -> Iterator[Callable[[], str] | None]:
+def _local_page(manager: SkillManager) -> Iterator[Callable[[], str] | None]:
     """Gives the address of the world's approval page, started by the first question if there is none."""
     from skillkit.web import require_web
 
@@ -114,24 +120,24 @@ def local_page(manager: SkillManager) -> Iterator[Callable[[], str] | None]:
             try:
                 return page.address()
             except (OSError, SkillKitError) as error:  # there are other ways to answer
-                say(f"the approval page cannot be served: {error}")
+                _say(f"the approval page cannot be served: {error}")
                 return ""
 
         yield address
 
 
-def token_for(host: str, port: int) -> str:
+def _token_for(host: str, port: int) -> str:
     """The user's, else a new one, told where only the user looks."""
     given = os.environ.get(TOKEN_VARIABLE, "")
     if not given:
         given = secrets.token_urlsafe(32)
-        say(f"bearer token: {given}")
+        _say(f"bearer token: {given}")
     elif len(given) < SHORTEST_TOKEN or not (given.isascii() and given.isprintable()) or " " in given:
         raise click.UsageError(f"${TOKEN_VARIABLE} must have at least {SHORTEST_TOKEN} plain characters.")
     if host not in (HOST, "localhost", "::1"):
-        say(f"{host}:{port} may be reached by others, and the token travels unencrypted; put TLS in front of it.")
+        _say(f"{host}:{port} may be reached by others, and the token travels unencrypted; put TLS in front of it.")
     return given
 
 
-def say(text: str) -> None:
+def _say(text: str) -> None:
     click.echo(f"skillkit mcp: {text}", err=True)

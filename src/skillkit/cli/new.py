@@ -11,12 +11,13 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import echo_json, json_option
+from skillkit.cli.options import json_option
+from skillkit.cli.output import echo_json
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.files import Folder
 from skillkit.core.find.validation import NAME, NAME_LIMIT, validate_skill_file
-from skillkit.core.trees import NewFile, write_tree
-from skillkit.present.terminal import visible
+from skillkit.core.paths.files import Folder
+from skillkit.core.paths.trees import NewFile, write_tree
+from skillkit.core.values.text import visible
 
 __all__ = ["new_command"]
 
@@ -31,7 +32,7 @@ DESCRIPTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class _Language:
     """What differs between the scaffolds beside the text of script and test."""
 
     program: str
@@ -41,15 +42,15 @@ class Language:
 
 
 LANGUAGES = {
-    "python": Language("python3", "checklist.py", "test_checklist.py", "Needs python3 3.9 or later, nothing else."),
-    "bash": Language("bash", "checklist.sh", "test_checklist.sh", "Needs bash, and python3 to read JSON."),
-    "node": Language("node", "checklist.mjs", "test_checklist.mjs", "Needs node 20 or later, no packages."),
-    "ruby": Language("ruby", "checklist.rb", "test_checklist.rb", "Needs ruby 2.7 or later, no gems."),
-    "perl": Language("perl", "checklist.pl", "test_checklist.t", "Needs perl 5.14 or later, no modules."),
+    "python": _Language("python3", "checklist.py", "test_checklist.py", "Needs python3 3.9 or later, nothing else."),
+    "bash": _Language("bash", "checklist.sh", "test_checklist.sh", "Needs bash, and python3 to read JSON."),
+    "node": _Language("node", "checklist.mjs", "test_checklist.mjs", "Needs node 20 or later, no packages."),
+    "ruby": _Language("ruby", "checklist.rb", "test_checklist.rb", "Needs ruby 2.7 or later, no gems."),
+    "perl": _Language("perl", "checklist.pl", "test_checklist.t", "Needs perl 5.14 or later, no modules."),
 }
 
 
-def checked_name(_: click.Context, __: click.Parameter, name: str) -> str:
+def _check_name(_: click.Context, __: click.Parameter, name: str) -> str:
     """The open standard's rule, which also keeps the folder where it was asked for."""
     if NAME.fullmatch(name) and len(name) <= NAME_LIMIT:
         return name
@@ -61,7 +62,7 @@ def checked_name(_: click.Context, __: click.Parameter, name: str) -> str:
 
 
 @click.command("new", short_help="Make a skill to start from, with a script and a test.")
-@click.argument("name", metavar="NAME", callback=checked_name)
+@click.argument("name", metavar="NAME", callback=_check_name)
 @click.option(
     "--dir",
     "folder",
@@ -84,9 +85,9 @@ def new_command(name: str, folder: Path, language: str, description: str, as_jso
       skillkit new tea-list --language node --dir ~/.claude/skills
       skillkit new tea-list --description 'Plans tea. Use when the user is thirsty.'
     """
-    files = files_of(name, LANGUAGES[language], language, description)
-    made = write_skill(folder, name, files)
-    steps = next_steps(made, LANGUAGES[language])
+    files = _files_of(name, LANGUAGES[language], language, description)
+    made = _write_skill(folder, name, files)
+    steps = _next_steps(made, LANGUAGES[language])
     if as_json:
         echo_json(skill=name, language=language, folder=made.absolute(), files=sorted(files), next=steps)
         return
@@ -98,7 +99,7 @@ def new_command(name: str, folder: Path, language: str, description: str, as_jso
         click.echo(f"  {purpose:<9} {visible(command)}")
 
 
-def files_of(name: str, language: Language, scaffold: str, description: str) -> dict[str, str]:
+def _files_of(name: str, language: _Language, scaffold: str, description: str) -> dict[str, str]:
     """By relative path."""
     script = f"scripts/{language.script}"
     values = {
@@ -110,17 +111,17 @@ def files_of(name: str, language: Language, scaffold: str, description: str) -> 
         "command": f"{language.program} {script}",
     }
     return {
-        "SKILL.md": GAP.sub(lambda gap: values[gap[1]], scaffold_text("SKILL.md.txt")),
-        script: scaffold_text(f"{scaffold}/script.txt"),
-        f"tests/{language.test}": scaffold_text(f"{scaffold}/test.txt"),
+        "SKILL.md": GAP.sub(lambda gap: values[gap[1]], _scaffold_text("SKILL.md.txt")),
+        script: _scaffold_text(f"{scaffold}/script.txt"),
+        f"tests/{language.test}": _scaffold_text(f"{scaffold}/test.txt"),
     }
 
 
-def scaffold_text(relative: str) -> str:
+def _scaffold_text(relative: str) -> str:
     return (SCAFFOLDS / relative).read_text(encoding="utf-8")
 
 
-def write_skill(folder: Path, name: str, files: dict[str, str]) -> Path:
+def _write_skill(folder: Path, name: str, files: dict[str, str]) -> Path:
     """All of it or nothing, checked before it is made."""
     target = folder.expanduser() / name
     made = [
@@ -130,7 +131,7 @@ def write_skill(folder: Path, name: str, files: dict[str, str]) -> Path:
     try:
         with tempfile.TemporaryDirectory(prefix="skillkit-new-") as draft, Folder.of(draft) as around:
             write_tree(around, name, made)
-            require_valid(Path(draft, name, "SKILL.md"))
+            _require_valid(Path(draft, name, "SKILL.md"))
         with Folder.named(target.parent, make=True) as around:
             write_tree(around, name, made)
     except FileExistsError as error:
@@ -142,14 +143,14 @@ def write_skill(folder: Path, name: str, files: dict[str, str]) -> Path:
     return target
 
 
-def require_valid(file: Path) -> None:
+def _require_valid(file: Path) -> None:
     """Only the description comes from outside, so only it can be at fault."""
     problems = [f"{problem.message} {problem.remedy}" for problem in validate_skill_file(file)]
     if problems:
         raise click.BadParameter(" ".join(problems), param_hint="'--description'")
 
 
-def next_steps(made: Path, language: Language) -> dict[str, str]:
+def _next_steps(made: Path, language: _Language) -> dict[str, str]:
     """What its author does now, as typed in this folder."""
     skills = "" if made.parent == USUAL_FOLDER else f" --skills {shlex.quote(str(made.parent))}"
     where = shlex.quote(str(made))

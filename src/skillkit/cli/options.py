@@ -1,29 +1,35 @@
-"""Options and output habits that several commands share."""
+"""What several commands are given on the command line, and what they make of it: manager, approver, workspace."""
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
+import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 
-from skillkit.cli.exit_codes import NOT_FOUND
-from skillkit.core.config import Settings, current_folder, load_settings
-from skillkit.core.exceptions import SkillKitError
+from skillkit.cli import NOT_FOUND, REFUSED, SIGNAL_BASE
+from skillkit.config import Settings, current_folder, load_settings
+from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.find.roots import existing_folder
 from skillkit.core.manager import SkillManager
-from skillkit.core.policy import PROFILES
-from skillkit.present.terminal import columns, least_width, visible, width_of, wrapped
+from skillkit.core.paths import real_path
+from skillkit.core.values.policy import PROFILES
+from skillkit.core.values.skills import Workspace
+from skillkit.core.values.text import on_one_line, visible
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `skillkit list` has to be fast, and most of this is for other commands
     from click.shell_completion import CompletionItem
+
+    from skillkit.core.values.questions import Approver, OptionRequest
 
 __all__ = [
     "SCRIPT",
@@ -32,28 +38,28 @@ __all__ = [
     "MissingError",
     "Places",
     "any_state_option",
-    "beside",
-    "counted",
-    "echo_json",
+    "approver_for",
+    "current_workspace",
+    "end_on_signals",
+    "input_option",
     "json_option",
     "manager_for",
-    "moment_text",
-    "on_one_line",
     "policy_options",
+    "require_yes",
     "roots_options",
-    "screen_width",
+    "session_id",
     "settings_for",
     "state_option",
-    "table",
-    "table_width",
 ]
 
-UNLIMITED = 10_000
-LEAST_ROOM = 20
+SESSION_VARIABLE = "SKILLKIT_SESSION"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+input_option = click.option(
+    "--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it."
+)
 STATE_HELP = "Where skillkit keeps its state."
 state_option = click.option("--state-dir", type=click.Path(path_type=Path, file_okay=False), help=STATE_HELP)
 # Whoever runs or looks at the machine says by itself what is wrong with the folder.
@@ -66,7 +72,7 @@ class MissingError(click.ClickException):
     exit_code = NOT_FOUND
 
 
-def existing_folders(ctx: click.Context, param: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+def _require_folders(ctx: click.Context, param: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
     """As given; a folder that is not there is told by the name that the person wrote, not by the manager's."""
     is_variable = ctx.get_parameter_source(str(param.name)) is ParameterSource.ENVIRONMENT
     written = f"${param.envvar}" if is_variable else param.opts[0]
@@ -77,43 +83,24 @@ def existing_folders(ctx: click.Context, param: click.Parameter, given: tuple[Pa
 
 def roots_options(function: Decorated) -> Decorated:
     """Where to look for skills; without any of these the usual places."""
-    for option in reversed(
-        (
-            click.option(
-                "--skills",
-                multiple=True,
-                type=click.Path(path_type=Path),
-                envvar="SKILLKIT_SKILLS",
-                callback=existing_folders,
-                help="Look only in this folder (repeatable).",
-            ),
-            click.option(
-                "--plugin",
-                "plugins",
-                multiple=True,
-                type=click.Path(path_type=Path),
-                callback=existing_folders,
-                help="Also use this plugin folder (repeatable).",
-            ),
-            any_state_option,
-        )
-    ):
-        function = option(function)
-    return function
+    folders: dict[str, Any] = {"multiple": True, "type": click.Path(path_type=Path), "callback": _require_folders}
+    skills = click.option(
+        "--skills", envvar="SKILLKIT_SKILLS", help="Look only in this folder (repeatable).", **folders
+    )
+    plugins = click.option("--plugin", "plugins", help="Also use this plugin folder (repeatable).", **folders)
+    return skills(plugins(any_state_option(function)))
 
 
 def policy_options(function: Decorated) -> Decorated:
     """What one call may do, beside what the settings say."""
     path = click.Path(exists=True, path_type=Path)  # what is not there cannot be opened to a script
-    for option in reversed(
-        (
-            click.option(
-                "--policy", "profile", type=click.Choice(list(PROFILES)), help="Use this profile, not the settings."
-            ),
-            click.option("--read", "readable", multiple=True, type=path, help="Let it read this path too."),
-            click.option("--write", "writable", multiple=True, type=path, help="Let it write there too."),
-            click.option("--network", is_flag=True, help="Let it use the network."),
-        )
+    for option in (
+        click.option("--network", is_flag=True, help="Let it use the network."),
+        click.option("--write", "writable", multiple=True, type=path, help="Let it write there too."),
+        click.option("--read", "readable", multiple=True, type=path, help="Let it read this path too."),
+        click.option(
+            "--policy", "profile", type=click.Choice(list(PROFILES)), help="Use this profile, not the settings."
+        ),
     ):
         function = option(function)
     return function
@@ -146,10 +133,12 @@ def manager_for(chosen: Chosen | Places, **more: Any) -> SkillManager:  # noqa: 
     return SkillManager(**settings_for(chosen).manager_arguments(), state_dir=chosen.get("state_dir"), **more)
 
 
-class SkillName(click.ParamType[str]):
-    """A skill's name, completed from what is installed."""
+class _InstalledName(click.ParamType[str]):
+    """A name that is completed from what is installed: name -> description of what may be meant."""
 
-    name = "skill"
+    def __init__(self, name: str, offer: Callable[[click.Context, str], dict[str, str]]) -> None:
+        self.name = name
+        self._offer = offer
 
     def shell_complete(
         self,
@@ -160,97 +149,119 @@ class SkillName(click.ParamType[str]):
         from click.shell_completion import CompletionItem
 
         try:
-            skills = manager_for(places_of(ctx)).list_skills()
+            offered = self._offer(ctx, incomplete)
         except SkillKitError:
             return []
         return [
-            CompletionItem(skill.name, help=on_one_line(skill.description))
-            for skill in skills
-            if skill.name.startswith(incomplete) and skill.name.isprintable()
+            CompletionItem(name, help=on_one_line(description))
+            for name, description in offered.items()
+            if name.startswith(incomplete) and name.isprintable()
         ]
 
 
-class ScriptName(click.ParamType[str]):
-    """A script of the skill that was named before it, completed from what the skill has."""
-
-    name = "script"
-
-    def shell_complete(
-        self,
-        ctx: click.Context,
-        param: click.Parameter,  # noqa: ARG002 - click's signature
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        skill = ctx.params.get("skill_name")
-        try:
-            scripts = manager_for(places_of(ctx)).list_scripts(skill) if skill else []
-        except SkillKitError:
-            return []
-        stems = Counter(script.name for script in scripts)
-        named = [(script.name if stems[script.name] == 1 else "", script) for script in scripts]
-        # A path only for who begins one, or where the short name would mean several.
-        offered = {name: script for name, script in named if name and name.startswith(incomplete)}
-        offered |= {
-            path: script
-            for name, script in named
-            if (path := script.path.as_posix()).startswith(incomplete) and (not name or "/" in incomplete)
-        }
-        return [
-            CompletionItem(name, help=on_one_line(script.description))
-            for name, script in offered.items()
-            if name.isprintable()
-        ]
+def _offer_skills(ctx: click.Context, _: str) -> dict[str, str]:
+    return {skill.name: skill.description for skill in _typed_manager(ctx).list_skills()}
 
 
-def places_of(ctx: click.Context) -> Places:
-    """Where the words that are typed so far say to look."""
-    return cast("Places", {key: ctx.params[key] for key in Places.__annotations__ if ctx.params.get(key)})
+def _offer_scripts(ctx: click.Context, incomplete: str) -> dict[str, str]:
+    """Of the skill that was named before; a path only for who begins one, or where the short name means several."""
+    skill = ctx.params.get("skill_name")
+    scripts = _typed_manager(ctx).list_scripts(skill) if skill else []
+    stems = Counter(script.name for script in scripts)
+    offered = {script.name: script.description for script in scripts if stems[script.name] == 1}
+    paths = [script for script in scripts if stems[script.name] > 1 or "/" in incomplete]
+    return offered | {script.path.as_posix(): script.description for script in paths}
 
 
-SKILL, SCRIPT = SkillName(), ScriptName()
+def _typed_manager(ctx: click.Context) -> SkillManager:
+    """Looks where the words that are typed so far say to look."""
+    return manager_for(cast("Places", {key: ctx.params[key] for key in Places.__annotations__ if ctx.params.get(key)}))
 
 
-def screen_width() -> int:
-    return shutil.get_terminal_size((100, 24)).columns
+SKILL, SCRIPT = _InstalledName("skill", _offer_skills), _InstalledName("script", _offer_scripts)
 
 
-def table_width() -> int:
-    """As wide as the screen; in a pipe nothing is cut."""
-    return screen_width() if sys.stdout.isatty() else UNLIMITED
+def approver_for(state_dir: Path | None, *, yes: bool, wait: bool) -> Approver:
+    """The flag, else the terminal, and with `wait` whoever answers in the world's store."""
+    from skillkit.approvers.callback import ChainApprover, FlagApprover
+    from skillkit.approvers.terminal import TerminalApprover
+
+    if yes:
+        return FlagApprover()
+    terminal = TerminalApprover(state_dir=state_dir)
+    if not wait:
+        return terminal
+    from skillkit.approvers.store import StoreApprover
+    from skillkit.core.store.world import World
+
+    world = World(state_dir)
+    return ChainApprover(terminal, StoreApprover(world, announce=partial(_say_who_can_answer, world.folder)))
 
 
-def table(rows: Sequence[Sequence[str]], *, whole: Sequence[int] = (), spare: int | None = None) -> str:
-    """Those in `whole` are not cut while there is room for them, if need be without the `spare` column."""
-    width = table_width()
-    if spare is not None and least_width(rows, whole) > width:
-        rows = [[*row[:spare], *row[spare + 1 :]] for row in rows]
-        whole = [at - (at > spare) for at in whole]
-    return "\n".join(columns(rows, width, indent="", whole=whole if least_width(rows, whole) <= width else ()))
+def _say_who_can_answer(state_folder: Path, request: OptionRequest) -> None:
+    from skillkit.web.presence import running_page
+
+    page = running_page(state_folder)
+    elsewhere = f", or {page.address}" if page is not None else ""
+    click.echo(f"skillkit: waiting for an answer: skillkit approvals show {request.id[:12]}{elsewhere}", err=True)
 
 
-def beside(label: str, text: str) -> str:
-    """The text folded between words where the screen ends, each line beside the label; one word stays whole."""
-    indent = " " * width_of(click.unstyle(label))
-    room = max(LEAST_ROOM, table_width() - len(indent)) if " " in text else UNLIMITED
-    lines = (piece for line in visible(text).split("\n") for piece in wrapped(line, room))
-    return label + f"\n{indent}".join(lines)
+def require_yes() -> None:
+    """A no and the lack of an answer are refusals; Ctrl-C at a terminal is an interruption."""
+    try:
+        if click.confirm("Trust it as it is now?", err=True):
+            return
+        click.echo("It is not trusted.", err=True)
+    except click.Abort:
+        click.echo("\nIt is not trusted: nobody answered. Look at it, then add --yes.", err=True)
+        if sys.stdin.isatty():
+            raise
+    raise click.exceptions.Exit(REFUSED)
 
 
-def counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+def session_id() -> str | None:
+    """`$SKILLKIT_SESSION`, else the terminal's session: its leader, told from later ones by when it started."""
+    from skillkit.core.run.kernel import started_at
+
+    given = os.environ.get(SESSION_VARIABLE)
+    if given or not hasattr(os, "getsid"):
+        return given or None
+    leader = os.getsid(0)
+    started = started_at(leader)
+    return f"terminal-{leader}-{started}" if started else None
 
 
-def moment_text(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+def current_workspace(state_dir: Path | None) -> Workspace | None:
+    """The current folder, unless scripts may not work there; then a person is told that there is none.
+
+    At home and in the root folder nobody expects one.
+    """
+    from skillkit.core.paths.forbidden import named_workspace
+    from skillkit.core.store.state import state_folder
+
+    here = current_folder()
+    if here is None or real_path(here) in (os.sep, real_path(os.path.expanduser("~"))):
+        return None
+    try:
+        return named_workspace(here, state_folder(state_dir), setting="The current folder is no workspace")
+    except ConfigurationError as error:
+        click.echo(f"skillkit: {visible(str(error))}", err=True)
+        return None
 
 
-def on_one_line(text: str) -> str:
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+@contextmanager
+def end_on_signals() -> Iterator[None]:
+    """`kill` and a closed terminal end us as Ctrl-C does: the script's tree goes first."""
+    import signal
 
+    def stop(number: int, _: object) -> None:
+        sys.exit(SIGNAL_BASE + number)
 
-def echo_json(**fields: Any) -> None:  # noqa: ANN401 - whatever JSON can say
-    import json
-
-    click.echo(json.dumps({"schema_version": 1, **fields}, indent=2, ensure_ascii=False, default=str))
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    is_main = threading.current_thread() is threading.main_thread()  # nobody else may set handlers
+    before = {number: signal.signal(number, stop) for number in numbers if is_main}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

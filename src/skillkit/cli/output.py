@@ -1,68 +1,132 @@
-"""A script's output, a chunk at a time -> our own: byte for byte in a pipe, text and colours only on a terminal."""
+"""What commands show: tables and folded lines as wide as the screen, and JSON for programs."""
 
 from __future__ import annotations
 
-import codecs
-import re
+import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
 
-from skillkit.present.terminal import escaped
+import click
 
-__all__ = ["TerminalText", "script_output"]
+from skillkit.core.models import SkillMetadata
+from skillkit.core.values.skills import Diagnostic, ScriptMetadata
+from skillkit.core.values.text import visible
+from skillkit.present.terminal import columns, least_width, width_of, wrap
 
-COLOUR = r"\x1b\[[0-9;:]{0,40}m"
-# Whatever else a terminal obeys moves, hides or rewrites what is on it, or answers into the shell.
-OBEYED = re.compile(rf"({COLOUR})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-UNFINISHED = re.compile(r"\x1b(?:\[[0-9;:]{0,40})?\Z")
-NO_COLOUR = "\x1b[0m"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.values.runs import ScriptExecutionResult
 
+__all__ = [
+    "beside",
+    "diagnostic_structure",
+    "echo_json",
+    "label_rows",
+    "moment_text",
+    "path_text",
+    "result_structure",
+    "screen_width",
+    "script_structure",
+    "skill_structure",
+    "table",
+    "table_width",
+]
 
-class TerminalText:
-    """Bytes as they come -> text for a terminal; a colour that arrives in two parts is one colour."""
-
-    def __init__(self) -> None:
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.held = ""
-        self.is_coloured = False
-        self.ends_line = True
-
-    def of(self, data: bytes, *, is_last: bool = False) -> str:
-        text = self.held + self.decoder.decode(data, is_last)
-        rest = None if is_last else UNFINISHED.search(text)
-        self.held = rest[0] if rest else ""
-        text = text[: len(text) - len(self.held)]
-        self.ends_line = text.endswith("\n") if text else self.ends_line
-        return OBEYED.sub(self.shown, text)
-
-    def shown(self, found: re.Match[str]) -> str:
-        self.is_coloured = self.is_coloured or bool(found[1])
-        return found[1] or escaped(found[0])
-
-    def end(self) -> str:
-        """What is still held; afterwards our own words begin on a line and in a colour of their own."""
-        text = self.of(b"", is_last=True)
-        return text + NO_COLOUR * self.is_coloured + "\n" * (not self.ends_line)
+UNLIMITED = 10_000
+LEAST_ROOM = 20
 
 
-@contextmanager
-def script_output() -> Iterator[Callable[[str, bytes], None]]:
-    """Takes the name of a stream and what came on it."""
-    targets = {"stdout": sys.stdout, "stderr": sys.stderr}
-    tamed = {name: TerminalText() for name, target in targets.items() if target.isatty()}
-
-    def show(stream: str, data: bytes) -> None:
-        write(targets[stream], tamed[stream].of(data).encode() if stream in tamed else data)
-
-    try:
-        yield show
-    finally:
-        for stream, text in tamed.items():
-            write(targets[stream], text.end().encode())
+def screen_width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
 
 
-def write(target: TextIO, data: bytes) -> None:
-    target.buffer.write(data)
-    target.buffer.flush()
+def table_width() -> int:
+    """As wide as the screen; in a pipe nothing is cut."""
+    return screen_width() if sys.stdout.isatty() else UNLIMITED
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, whole: str = "", spare: str = "") -> str:
+    """The column `whole` is not cut while there is room for it, if need be without the column `spare`."""
+    width, lines = table_width(), [headings, *rows]
+    kept = [headings.index(whole)] if whole else []
+    if spare and least_width(lines, kept) > width:
+        names = [name for name in headings if name != spare]
+        lines = [[cell for name, cell in zip(headings, line, strict=True) if name != spare] for line in lines]
+        kept = [names.index(whole)] if whole else []
+    return "\n".join(columns(lines, width, indent="", whole=kept if least_width(lines, kept) <= width else ()))
+
+
+def beside(label: str, text: str) -> str:
+    """The text folded between words where the screen ends, each line beside the label; one word stays whole."""
+    indent = " " * width_of(click.unstyle(label))
+    room = max(LEAST_ROOM, table_width() - len(indent)) if " " in text else UNLIMITED
+    lines = (piece for line in visible(text).split("\n") for piece in wrap(line, room))
+    return label + f"\n{indent}".join(lines)
+
+
+def label_rows(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """The label once, the texts below each other beside it."""
+    return [("" if number else label, text) for number, text in enumerate(texts)]
+
+
+def moment_text(seconds: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def path_text(path: Path) -> str:
+    """A name that is not UTF-8 is shown with replacement characters; JSON could not carry it."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def echo_json(**fields: Any) -> None:  # noqa: ANN401 - whatever JSON can say
+    """One object, with dataclasses as objects too."""
+    import json
+
+    def structure(value: Any) -> Any:  # noqa: ANN401
+        return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+    click.echo(json.dumps({"schema_version": 1, **fields}, indent=2, ensure_ascii=False, default=structure))
+
+
+def skill_structure(skill: SkillMetadata) -> dict[str, Any]:
+    return {
+        "name": skill.name,
+        "qualified_name": skill.qualified_name,
+        "description": skill.description,
+        "path": str(skill.skill_path),
+        "source": skill.source,
+        "version": skill.version,
+        "license": skill.license,
+        "compatibility": skill.compatibility,
+        "allowed_tools": list(skill.allowed_tools),
+        "metadata": dict(skill.metadata),
+        "extra": dict(skill.extra),
+    }
+
+
+def script_structure(script: ScriptMetadata) -> dict[str, Any]:
+    return {
+        "name": script.name,
+        "path": script.path.as_posix(),
+        "type": script.script_type,
+        "description": script.description,
+    }
+
+
+def diagnostic_structure(diagnostic: Diagnostic) -> dict[str, Any]:
+    return {**asdict(diagnostic), "path": str(diagnostic.path)}
+
+
+def result_structure(result: ScriptExecutionResult) -> dict[str, Any]:
+    structure = {name: value for name, value in asdict(result).items() if name not in ("artifacts", "script_path")}
+    return {
+        "success": result.success,
+        **structure,
+        "script_path": path_text(result.script_path),
+        "artifacts": [{"path": path_text(item.path), "size": item.size} for item in result.artifacts],
+    }

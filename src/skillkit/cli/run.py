@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
-import signal
+import re
 import stat
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TextIO, Unpack
 
 import click
 
-from skillkit.cli.asking import approver_for, session_id
-from skillkit.cli.exit_codes import SIGNAL_BASE
+from skillkit.cli import SIGNAL_BASE
 from skillkit.cli.options import (
     SCRIPT,
     SKILL,
     Chosen,
-    counted,
-    echo_json,
+    approver_for,
+    current_workspace,
+    end_on_signals,
+    input_option,
     json_option,
     manager_for,
     policy_options,
     roots_options,
+    session_id,
 )
-from skillkit.cli.output import script_output
-from skillkit.core.closed_places import closed_places
-from skillkit.core.config import current_folder
+from skillkit.cli.output import echo_json, path_text, result_structure
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
-from skillkit.core.paths import opened_path, real_path
-from skillkit.core.policy import require_timeout
+from skillkit.core.paths import opened_path
+from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
-from skillkit.core.runs import ScriptExecutionResult
-from skillkit.core.state import state_folder
-from skillkit.core.values import Workspace
-from skillkit.core.workspaces import named_workspace
-from skillkit.present.result import result_structure, written
-from skillkit.present.terminal import visible
+from skillkit.core.store.state import state_folder
+from skillkit.core.values.policy import require_timeout
+from skillkit.core.values.runs import ScriptExecutionResult
+from skillkit.core.values.text import plural, spell_out, visible
 from skillkit.present.tool_result import run_status
 
-__all__ = ["run_command"]
+__all__ = ["TerminalText", "read_input", "run_command"]
+
+COLOUR = r"\x1b\[[0-9;:]{0,40}m"
+# Whatever else a terminal obeys moves, hides or rewrites what is on it, or answers into the shell.
+OBEYED = re.compile(rf"({COLOUR})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+UNFINISHED = re.compile(r"\x1b(?:\[[0-9;:]{0,40})?\Z")
+NO_COLOUR = "\x1b[0m"
 
 
-def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None) -> float | None:
+def _check_timeout(_: click.Context, __: click.Parameter, seconds: float | None) -> float | None:
     """A timeout out of range is wrong usage, as any other bad option is."""
     try:
         if seconds is not None:
@@ -60,8 +64,8 @@ def checked_timeout(_: click.Context, __: click.Parameter, seconds: float | None
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @click.argument("script_name", metavar="SCRIPT", type=SCRIPT)
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
-@click.option("--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it.")
-@click.option("--timeout", type=float, callback=checked_timeout, help="Seconds, 1 to 600.")
+@input_option
+@click.option("--timeout", type=float, callback=_check_timeout, help="Seconds, 1 to 600.")
 @policy_options
 @click.option("--yes", "-y", is_flag=True, help="Approve this one run, without being asked.")
 @click.option("--wait", is_flag=True, help="Where no terminal can be asked, wait for 'skillkit approvals answer'.")
@@ -96,15 +100,15 @@ def run_command(
     """
     approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
     with (
-        ended_by_signals(),
+        end_on_signals(),
         KeptFolder(keep) if keep else nullcontext() as folder,
         manager_for(chosen, approver=approver, session_id=session_id()) as manager,
     ):
-        with script_output() as show:
+        with _script_output() as show:
             result = manager.execute_skill_script(
                 skill_name,
                 script_name,
-                parsed_input(given, chosen.get("state_dir")),
+                read_input(given, chosen.get("state_dir")),
                 timeout,
                 argv=argv,
                 workspace=current_workspace(chosen.get("state_dir")),
@@ -112,16 +116,16 @@ def run_command(
             )
         kept = folder.save(result.artifacts) if folder else None
         if kept:
-            require_own_place(kept)
+            _require_own_place(kept)
         if as_json:
-            saved = [written(path) for path in kept.paths] if kept else []
+            saved = [path_text(path) for path in kept.paths] if kept else []
             echo_json(status=run_status(result), **result_structure(result), kept=saved)
         else:
-            show_end(result, kept)
+            _show_end(result, kept)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
 
 
-def parsed_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN401 - any JSON value
+def read_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN401 - any JSON value
     """Text, a file, or our own stdin; None leaves the script's stdin empty."""
     if given is None:
         return None
@@ -130,7 +134,7 @@ def parsed_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN
         if given == "-":
             text = sys.stdin.read()
         elif given.startswith("@"):
-            text = file_text(Path(given[1:]), state_dir)
+            text = _file_text(Path(given[1:]), state_dir)
         return json.loads(text)
     except OSError as error:
         raise ArgumentSerializationError(
@@ -140,51 +144,19 @@ def parsed_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN
         raise ArgumentSerializationError(f"--input is no JSON: {error}. Quote it for your shell.") from error
 
 
-def file_text(path: Path, state_dir: Path | None) -> str:
+def _file_text(path: Path, state_dir: Path | None) -> str:
     """No script is given a key of yours that a link stands for: another script may have put the link there."""
     with path.open(encoding="utf-8") as file:
         is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # a shell's `<(...)` is a link to a pipe
         real = opened_path(file.fileno(), path) if is_plain else os.path.abspath(path)
-        if real != os.path.abspath(path) and closed_places(state_folder(state_dir)).hold(real):
+        if real != os.path.abspath(path) and forbidden_paths(state_folder(state_dir)).covers(real):
             raise ArgumentSerializationError(
                 f"--input: {path} is a link to {real}, which no script is given. Name the file itself if you mean it."
             )
         return file.read()
 
 
-def current_workspace(state_dir: Path | None) -> Workspace | None:
-    """The current folder, unless scripts may not work there; then a person is told that there is none.
-
-    At home and in the root folder nobody expects one.
-    """
-    here = current_folder()
-    if here is None or real_path(here) in (os.sep, real_path(os.path.expanduser("~"))):
-        return None
-    try:
-        return named_workspace(here, state_folder(state_dir), setting="The current folder is no workspace")
-    except ConfigurationError as error:
-        click.echo(f"skillkit: {visible(str(error))}", err=True)
-        return None
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """`kill` and a closed terminal end us as Ctrl-C does: the script's tree goes first."""
-
-    def stop(number: int, _: object) -> None:
-        sys.exit(SIGNAL_BASE + number)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    is_main = threading.current_thread() is threading.main_thread()  # nobody else may set handlers
-    before = {number: signal.signal(number, stop) for number in numbers if is_main}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def require_own_place(kept: Kept) -> None:
+def _require_own_place(kept: Kept) -> None:
     """What was there is left as it is, and nothing gets lost; but it is not where it was wanted."""
     if kept.in_the_way is not None:
         raise ConfigurationError(
@@ -193,7 +165,7 @@ def require_own_place(kept: Kept) -> None:
         )
 
 
-def show_end(result: ScriptExecutionResult, kept: Kept | None) -> None:
+def _show_end(result: ScriptExecutionResult, kept: Kept | None) -> None:
     """What the script's own output does not say."""
     remarks = []
     if result.timed_out:
@@ -209,6 +181,54 @@ def show_end(result: ScriptExecutionResult, kept: Kept | None) -> None:
     if kept and kept.renamed:
         remarks.append(f"names that agents, editors, shells or git would obey have {HARMLESS!r} added")
     if result.artifacts and not kept:
-        remarks.append(f"{counted(len(result.artifacts), 'file')} left in the work folder; --keep DIR saves them")
+        remarks.append(f"{plural(len(result.artifacts), 'file')} left in the work folder; --keep DIR saves them")
     for remark in remarks:
         click.echo(f"skillkit: {visible(remark)}", err=True)
+
+
+class TerminalText:
+    """Bytes as they come -> text for a terminal; a colour that arrives in two parts is one colour."""
+
+    def __init__(self) -> None:
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.held = ""
+        self.is_coloured = False
+        self.ends_line = True
+
+    def of(self, data: bytes, *, is_last: bool = False) -> str:
+        text = self.held + self.decoder.decode(data, is_last)
+        rest = None if is_last else UNFINISHED.search(text)
+        self.held = rest[0] if rest else ""
+        text = text[: len(text) - len(self.held)]
+        self.ends_line = text.endswith("\n") if text else self.ends_line
+        return OBEYED.sub(self._tame, text)
+
+    def _tame(self, found: re.Match[str]) -> str:
+        self.is_coloured = self.is_coloured or bool(found[1])
+        return found[1] or spell_out(found[0])
+
+    def end(self) -> str:
+        """What is still held; afterwards our own words begin on a line and in a colour of their own."""
+        text = self.of(b"", is_last=True)
+        return text + NO_COLOUR * self.is_coloured + "\n" * (not self.ends_line)
+
+
+@contextmanager
+def _script_output() -> Iterator[Callable[[str, bytes], None]]:
+    """Takes the name of a stream and what came on it."""
+    targets = {"stdout": sys.stdout, "stderr": sys.stderr}
+    tamed = {name: TerminalText() for name, target in targets.items() if target.isatty()}
+
+    def show(stream: str, data: bytes) -> None:
+        _write(targets[stream], tamed[stream].of(data).encode() if stream in tamed else data)
+
+    try:
+        yield show
+    finally:
+        for stream, text in tamed.items():
+            _write(targets[stream], text.end().encode())
+
+
+def _write(target: TextIO, data: bytes) -> None:
+    target.buffer.write(data)
+    target.buffer.flush()

@@ -6,12 +6,13 @@ from typing import Unpack
 
 import click
 
-from skillkit.cli.options import SKILL, Places, echo_json, json_option, manager_for, roots_options, screen_width
+from skillkit.cli.options import SKILL, Places, json_option, manager_for, roots_options
+from skillkit.cli.output import echo_json, screen_width, script_structure, skill_structure
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.models import Skill
-from skillkit.integrations.skill_files import bundled_files
-from skillkit.present.catalog import script_structure, skill_structure
-from skillkit.present.terminal import columns, visible
+from skillkit.core.values.text import visible
+from skillkit.integrations.loading import bundled_files
+from skillkit.present.terminal import columns
 
 __all__ = ["show_command"]
 
@@ -43,18 +44,18 @@ def show_command(
     if as_json:
         echo_json(
             **skill_structure(skill.metadata),
-            digest=digest_of(skill)[0],
+            digest=_digest_of(skill)[0],
             scripts=[script_structure(script) for script in skill.scripts],
-            files=shown_files(skill),
+            files=_shown_files(skill),
             instructions=skill.content,
         )
     elif with_text:
         click.echo(visible(manager.invoke_skill(skill_name)), nl=False)
     else:
-        show_skill(skill)
+        _show_skill(skill)
 
 
-def show_skill(skill: Skill) -> None:
+def _show_skill(skill: Skill) -> None:
     width = screen_width()
     metadata = skill.metadata
     click.secho(visible(metadata.name), bold=True)
@@ -66,15 +67,15 @@ def show_skill(skill: Skill) -> None:
         ("license", metadata.license),
         ("needs", metadata.compatibility),
         ("tools", " ".join(metadata.allowed_tools)),
-        ("digest", "".join(filter(None, digest_of(skill)))),
+        ("digest", "".join(filter(None, _digest_of(skill)))),
     ]
     click.echo()
     click.echo("\n".join(columns([(name, value) for name, value in facts if value], width)))
-    show_section("Scripts", [(s.path.as_posix(), s.script_type, s.description) for s in skill.scripts], width)
-    show_section("Other files", [(path,) for path in shown_files(skill)], width)
+    _show_section("Scripts", [(s.path.as_posix(), s.script_type, s.description) for s in skill.scripts], width)
+    _show_section("Other files", [(path,) for path in _shown_files(skill)], width)
 
 
-def digest_of(skill: Skill) -> tuple[str | None, str]:
+def _digest_of(skill: Skill) -> tuple[str | None, str]:
     """The digest of all that is in it, or none and why: what cannot be hashed can be shown, not run."""
     try:
         return skill.digest, ""
@@ -82,13 +83,13 @@ def digest_of(skill: Skill) -> tuple[str | None, str]:
         return None, f"none: {error}"
 
 
-def show_section(title: str, rows: list[tuple[str, ...]], width: int) -> None:
+def _show_section(title: str, rows: list[tuple[str, ...]], width: int) -> None:
     if rows:
         click.secho(f"\n{title}", bold=True)
         click.echo("\n".join(columns(rows, width)))
 
 
-def shown_files(skill: Skill) -> list[str]:
+def _shown_files(skill: Skill) -> list[str]:
     """What stands in references/ and assets/, in order, at most a screenful."""
     inside = [path for path in bundled_files(skill) if path.startswith(FOLDERS)]
     return sorted(inside, key=lambda path: (not path.startswith(FOLDERS[0]), path))[:SHOWN_FILES]

@@ -9,33 +9,31 @@ from typing import Unpack
 
 import click
 
-from skillkit.cli.asking import require_yes
 from skillkit.cli.options import (
     SKILL,
     Chosen,
     MissingError,
     Places,
-    counted,
-    echo_json,
     json_option,
     manager_for,
-    moment_text,
     policy_options,
+    require_yes,
     roots_options,
+    settings_for,
     state_option,
-    table,
 )
-from skillkit.cli.trust_agent import agent_command
-from skillkit.core.decide.trust import AGENT_OWNER, Approval, StandingApprovals
-from skillkit.core.digest import manifest_of
+from skillkit.cli.output import echo_json, label_rows, moment_text, table
 from skillkit.core.exceptions import ContentChangedError, SkillKitError, StateUnavailableError
 from skillkit.core.models import Skill
-from skillkit.core.questions import FileChange, RiskFlag
-from skillkit.core.runs import Manifest
-from skillkit.core.snapshots import Snapshots
-from skillkit.core.state import StateStore, state_folder
+from skillkit.core.models.digest import manifest_of
+from skillkit.core.store.snapshots import Snapshots
+from skillkit.core.store.state import StateStore, state_folder
+from skillkit.core.store.trust import AGENT_OWNER, Approval, StandingApprovals
+from skillkit.core.values.questions import FileChange, RiskFlag
+from skillkit.core.values.runs import Manifest
+from skillkit.core.values.text import plural, visible
 from skillkit.present.request import change_text
-from skillkit.present.terminal import columns, visible
+from skillkit.present.terminal import behind_bar, columns
 
 __all__ = ["trust"]
 
@@ -61,9 +59,6 @@ def trust() -> None:
       skillkit trust remove csv-report     ask again from now on
       skillkit trust agent ./tutor.toml    believe this agent file as it is now
     """
-
-
-trust.add_command(agent_command)
 
 
 @trust.command("add")
@@ -95,15 +90,15 @@ def add_command(
         skill, folder = manager.load_skill(skill_name), manager.state_dir
         walls, sentences = manager.flow.bounds(None), manager.flow.reach_of_any(skill.base_directory)
     manifest, place = manifest_of(skill.base_directory), skill.base_directory
-    require_reviewed(skill.name, manifest.digest, reviewed)
+    _require_reviewed(skill.name, manifest.digest, reviewed)
     store = StateStore(folder)
     approvals = StandingApprovals(store)
     snapshots = Snapshots(folder, approvals.digests)
     try:
         # The copy comes first: what is shown is read from it, and it is what will run.
-        with snapshots.held(place, manifest) as copy:
+        with snapshots.hold(place, manifest) as copy:
             before = approvals.last_approved_digest(skill.name, place)
-            show_what(skill, manifest, copy, snapshots.approved_copy(before), sentences, is_new=before is None)
+            _show_what(skill, manifest, copy, snapshots.approved_copy(before), sentences, is_new=before is None)
             if not is_sure:
                 require_yes()
             kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL, walls=walls)
@@ -115,12 +110,12 @@ def add_command(
     finally:
         store.close()
     if as_json:
-        echo_json(trusted=asdict(kept))
+        echo_json(trusted=kept)
     else:
         click.echo(f"Trusted {visible(skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
 
 
-def require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
+def _require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
     """What somebody else looked at, and nothing else."""
     if reviewed is not None and reviewed != digest:
         raise ContentChangedError(
@@ -129,45 +124,40 @@ def require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
         )
 
 
-def show_what(
+def _show_what(
     skill: Skill, manifest: Manifest, copy: Path, approved: Path | None, walls: tuple[str, ...], *, is_new: bool
 ) -> None:
     """All that a question about one of its scripts would show of the skill."""
-    from skillkit.core.decide.changes import changes_between
-    from skillkit.core.decide.risk import risk_flags  # reads code; other commands do not
+    from skillkit.core.ask.changes import changes_between
+    from skillkit.core.ask.risk import risk_flags  # reads code; other commands do not
 
     scripts = [script.path.as_posix() for script in skill.scripts]
-    risks = [risk_text(risk) for risk in risk_flags(copy, manifest, scripts)]
+    risks = [_risk_text(risk) for risk in risk_flags(copy, manifest, scripts)]
     changes = changes_between(approved, copy) if approved is not None else ()
     facts = [
         ("skill", skill.name),
         ("folder", str(skill.base_directory)),
         ("files", str(len(manifest.entries))),
-        *labelled("scripts", scripts or ["none"]),
-        *labelled("risks", risks or ["none found, which proves nothing"]),
-        ("changed", change_summary(approved, len(changes), is_new=is_new)),
-        *labelled("walls", list(walls)),
+        *label_rows("scripts", scripts or ["none"]),
+        *label_rows("risks", risks or ["none found, which proves nothing"]),
+        ("changed", _change_summary(approved, len(changes), is_new=is_new)),
+        *label_rows("walls", list(walls)),
         ("digest", manifest.digest),
     ]
     click.echo("\n".join([*columns(facts, UNLIMITED), *map(change_text, changes)]), err=True)
-    tell_unseen(changes)
+    _tell_unseen(changes)
 
 
-def labelled(label: str, texts: list[str]) -> list[tuple[str, str]]:
-    """The label once, the texts below each other beside it."""
-    return [("" if number else label, text) for number, text in enumerate(texts)]
-
-
-def risk_text(risk: RiskFlag) -> str:
+def _risk_text(risk: RiskFlag) -> str:
     return f"{risk.kind}: {risk.message} ({risk.path}:{risk.line})"
 
 
-def change_summary(approved: Path | None, count: int, *, is_new: bool) -> str:
+def _change_summary(approved: Path | None, count: int, *, is_new: bool) -> str:
     if is_new:
         return "never approved before"
     if approved is None:
         return "the copy of what was approved is gone, so nothing can be compared"
-    return f"{counted(count, 'file')} since it was approved, as below" if count else "nothing since it was approved"
+    return f"{plural(count, 'file')} since it was approved, as below" if count else "nothing since it was approved"
 
 
 @trust.command("list")
@@ -188,9 +178,9 @@ def list_command(state_dir: Path | None, as_json: bool) -> None:
     found = StandingApprovals(store).trusted()
     store.close()
     if as_json:
-        echo_json(trusted=[{**asdict(each), "now": state_of(each)} for each in found])
+        echo_json(trusted=[{**asdict(each), "now": _state_of(each)} for each in found])
     elif found:
-        click.echo(table([_HEADINGS, *map(cells, found)]))
+        click.echo(table(_HEADINGS, map(_cells, found)))
     else:
         click.echo(f"No skill is trusted in {visible(str(store.folder))}.", err=True)
         click.echo("hint: skillkit trust add SKILL", err=True)
@@ -216,7 +206,7 @@ def remove_command(skill_name: str, folder: str | None, state_dir: Path | None, 
     if not gone:
         raise MissingError(f"{skill_name!r} is not trusted here. 'skillkit trust list' shows what is.")
     if as_json:
-        echo_json(removed=[asdict(each) for each in gone])
+        echo_json(removed=gone)
     else:
         for each in gone:
             click.echo(f"No longer trusted: {visible(each.skill)} in {visible(each.folder)}.")
@@ -238,20 +228,49 @@ def diff_command(skill_name: str, is_whole: bool, as_json: bool, **places: Unpac
     """
     with manager_for(places) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
-    copy = approved_copy(skill, folder)
-    from skillkit.core.decide.changes import BRIEF, WHOLE, changes_between
+    copy = _approved_copy(skill, folder)
+    from skillkit.core.ask.changes import BRIEF, WHOLE, changes_between
 
     changes = changes_between(copy, skill.base_directory, WHOLE if is_whole else BRIEF)
     if as_json:
-        echo_json(skill=skill.name, approved=copy.name, changes=[asdict(change) for change in changes])
+        echo_json(skill=skill.name, approved=copy.name, changes=changes)
     elif changes:
         click.echo("\n".join(map(change_text, changes)))
-        tell_unseen(changes)
+        _tell_unseen(changes)
     else:
         click.echo(f"{visible(skill.name)} is as it was approved.", err=True)
 
 
-def approved_copy(skill: Skill, state_dir: Path) -> Path:
+@trust.command("agent")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
+@state_option
+@json_option
+def agent_command(file: Path, is_sure: bool, state_dir: Path | None, as_json: bool) -> None:
+    """Approve an agent file with exactly its present content.
+
+    What it asks for beyond your settings is then believed, until the file changes.
+
+    \b
+    Examples:
+      skillkit trust agent ./tutor.toml
+      skillkit trust agent ./tutor.toml --yes
+    """
+    from skillkit.chat.agent_files import AgentWord, open_agent_file
+
+    found = open_agent_file(file.absolute(), settings_for({}))
+    bar = "\n".join(behind_bar(found.text))
+    click.echo(f"{visible(str(found.path))}\n{bar}\nsha256 {found.digest}", err=True)
+    if not is_sure:
+        require_yes()
+    AgentWord(state_dir).give(found, CHANNEL)
+    if as_json:
+        echo_json(trusted={"file": str(found.path), "digest": found.digest, "channel": CHANNEL})
+    else:
+        click.echo(f"Trusted {visible(str(found.path))} with digest {found.digest[:12]}.")
+
+
+def _approved_copy(skill: Skill, state_dir: Path) -> Path:
     store = StateStore(state_dir)
     digest = StandingApprovals(store).last_approved_digest(skill.name, skill.base_directory)
     store.close()
@@ -266,20 +285,18 @@ def approved_copy(skill: Skill, state_dir: Path) -> Path:
     return copy
 
 
-def tell_unseen(changes: Sequence[FileChange]) -> None:
+def _tell_unseen(changes: Sequence[FileChange]) -> None:
     unseen = sum(change.unseen for change in changes)
     if unseen:
-        told = (
-            f"{counted(unseen, 'added line')} not shown to the end. 'skillkit trust diff SKILL --all' shows every line."
-        )
-        click.echo(told, err=True)
+        lines = plural(unseen, "added line")
+        click.echo(f"{lines} not shown to the end. 'skillkit trust diff SKILL --all' shows every line.", err=True)
 
 
-def state_of(approval: Approval) -> str:
+def _state_of(approval: Approval) -> str:
     """The skill in the folder now, compared with what was trusted there."""
     folder = Path(approval.folder)
     if approval.skill == AGENT_OWNER:
-        return state_of_agent(folder, approval.digest)
+        return _state_of_agent(folder, approval.digest)
     if not folder.is_dir():
         return "gone"
     try:
@@ -291,7 +308,7 @@ def state_of(approval: Approval) -> str:
     return "as trusted" if approval.walls else "walls unknown"
 
 
-def state_of_agent(file: Path, digest: str) -> str:
+def _state_of_agent(file: Path, digest: str) -> str:
     from skillkit.chat.agent_files import digest_of
 
     try:
@@ -302,6 +319,6 @@ def state_of_agent(file: Path, digest: str) -> str:
         return "unreadable"
 
 
-def cells(approval: Approval) -> tuple[str, ...]:
+def _cells(approval: Approval) -> tuple[str, ...]:
     digest, since = approval.digest[:SHORT_DIGEST], moment_text(approval.approved_at)
-    return approval.skill, digest, state_of(approval), since, approval.folder
+    return approval.skill, digest, _state_of(approval), since, approval.folder

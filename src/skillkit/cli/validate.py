@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import counted, echo_json, json_option
+from skillkit.cli.options import json_option
+from skillkit.cli.output import diagnostic_structure, echo_json
 from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
-from skillkit.core.values import Diagnostic
-from skillkit.present.catalog import diagnostic_structure
-from skillkit.present.terminal import visible
+from skillkit.core.values.skills import Diagnostic
+from skillkit.core.values.text import plural, visible
 
 __all__ = ["validate_command"]
 
@@ -43,14 +43,14 @@ def validate_command(ctx: click.Context, paths: tuple[Path, ...], as_json: bool)
             problems=[diagnostic_structure(problem) for problem in problems],
         )
     else:
-        show(problems, len(files), errors)
+        _show(problems, len(files), errors)
     ctx.exit(1 if errors else 0)
 
 
-def show(problems: list[Diagnostic], checked: int, errors: int) -> None:
+def _show(problems: list[Diagnostic], checked: int, errors: int) -> None:
     for problem in problems:
         place, _, rest = str(problem).partition(f": {problem.severity}: ")
         colour = "red" if problem.severity == "error" else "yellow"
         click.echo(f"{visible(place)}: {click.style(problem.severity, fg=colour)}: {visible(rest)}")
-    summary = f"{checked} checked, {counted(errors, 'error')}, {counted(len(problems) - errors, 'warning')}"
+    summary = f"{checked} checked, {plural(errors, 'error')}, {plural(len(problems) - errors, 'warning')}"
     click.secho(summary, bold=True, fg="red" if errors else "green")

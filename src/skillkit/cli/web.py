@@ -6,14 +6,14 @@ import json
 import os
 import threading
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Unpack
 
 import click
 
-from skillkit.cli.options import Places, json_option, manager_for, roots_options
-from skillkit.cli.run import ended_by_signals
+from skillkit.cli.options import Places, end_on_signals, json_option, manager_for, roots_options
 
-__all__ = ["web_command"]
+__all__ = ["run_window", "web_command"]
 
 LAST_PORT = 65535
 
@@ -45,21 +45,21 @@ def web_command(
     require_web()
     from skillkit.web.approver import LocalPage
 
-    with ended_by_signals(), ExitStack() as held:
+    with end_on_signals(), ExitStack() as held:
         manager = held.enter_context(manager_for(places))
         page = held.enter_context(LocalPage(manager.state_dir, manager=manager, port=port or 0))
         if port is not None:
             page.serve()
-        show(page.link(), is_ours=page.is_ours, opens=not no_open, as_json=as_json)
+        _show(page.link(), is_ours=page.is_ours, opens=not no_open, as_json=as_json)
         if page.is_ours:
             if not no_open:
-                from skillkit.web.desktop import Herald, notify
+                from skillkit.web.desktop import Notifier, notify
 
-                held.enter_context(Herald(page.world, lambda: notify(page.link)))
-            wait_for_interrupt()
+                held.enter_context(Notifier(page.world, lambda: notify(page.link)))
+            _wait_for_interrupt()
 
 
-def show(link: str, *, is_ours: bool, opens: bool, as_json: bool) -> None:
+def _show(link: str, *, is_ours: bool, opens: bool, as_json: bool) -> None:
     """The link goes where the person who started us looks, and nowhere else."""
     address = link.partition("/login")[0]
     if as_json:
@@ -77,9 +77,34 @@ def show(link: str, *, is_ours: bool, opens: bool, as_json: bool) -> None:
         click.echo("Ctrl-C ends it.", err=True)
 
 
-def wait_for_interrupt() -> None:
+def _wait_for_interrupt() -> None:
     """Ctrl-C is how a page is meant to end."""
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
         click.echo("", err=True)
+
+
+def run_window(state_dir: Path | None) -> None:
+    """Until the window is closed, or Ctrl-C; where there is only the browser, until Ctrl-C."""
+    from skillkit.web import require_web
+
+    require_web()
+    from skillkit.web.approver import LocalPage
+    from skillkit.web.desktop import Notifier, notify, show_window
+
+    with (
+        end_on_signals(),
+        manager_for(Places(state_dir=state_dir)) as manager,
+        LocalPage(manager.state_dir, manager=manager) as page,
+        Notifier(page.world, lambda: notify(page.link)),
+    ):
+        try:
+            shown = show_window(page.link())
+            if not shown:
+                click.echo(f"There is no desktop here. Log in once in a browser: {page.link()}", err=True)
+            if page.is_ours and shown not in ("webview", "app"):
+                click.echo("Ctrl-C ends the page.", err=True)
+                threading.Event().wait()
+        except KeyboardInterrupt:
+            click.echo("", err=True)

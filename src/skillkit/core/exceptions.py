@@ -42,6 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+    from typing import Self
 
 __all__ = [
     "ApprovalDeclinedError",
@@ -152,13 +153,7 @@ class MissingRequiredFieldError(SkillParsingError):
     code = "missing-field"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        field_name: str = "",
-        path: Path | None = None,
-        line: int | None = None,
-        remedy: str = "",
+        self, message: str, *, field_name: str = "", path: Path | None = None, line: int | None = None, remedy: str = ""
     ) -> None:
         super().__init__(message, path=path, line=line, remedy=remedy)
         self.field_name = field_name
@@ -304,9 +299,17 @@ class ArgumentSizeError(ScriptError):
 class ScriptRefusedError(ScriptError):
     """Policy says no."""
 
+    _opening = ""
+
     def __init__(self, message: str, *, reasons: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.reasons = tuple(reasons)
+
+    @classmethod
+    def because(cls, reason: str, remedy: str = "", *, about: str = "") -> Self:
+        """One reason, without its full stop, and what to do; `about` is a sentence that goes ahead."""
+        sentences = (about, f"{cls._opening}{reason}.", remedy)
+        return cls(" ".join(each for each in sentences if each), reasons=[reason])
 
 
 class ApprovalDeclinedError(ScriptRefusedError):
@@ -315,6 +318,8 @@ class ApprovalDeclinedError(ScriptRefusedError):
 
 class ApprovalUnavailableError(ScriptRefusedError):
     """A person had to be asked and could not be."""
+
+    _opening = "Not approved: "
 
 
 class ContentChangedError(ScriptRefusedError):
@@ -328,6 +333,11 @@ class SandboxUnavailableError(ScriptError):
         super().__init__(message)
         self.missing = tuple(missing)
         self.remedy = remedy
+
+    @classmethod
+    def because(cls, reason: str, remedy: str, *, missing: Iterable[str]) -> Self:
+        """One reason, without its full stop, and what to do."""
+        return cls(f"{reason}. {remedy}", missing=missing, remedy=remedy)
 
 
 class AuditUnavailableError(ScriptError):

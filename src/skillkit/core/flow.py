@@ -3,76 +3,51 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from skillkit.core.approving import Approving, Cancellation, require_approved, require_bounds
-from skillkit.core.bounds import Bounds
-from skillkit.core.decide import after_change, after_widening, approval_request, decide, decided
-from skillkit.core.ending import Begun, Ending
-from skillkit.core.exceptions import (
-    ScriptPermissionError,
-    SkillKitError,
-    StateUnavailableError,
-)
+from skillkit.core.ask.approvals import Approvals, require_approved, require_bounds
+from skillkit.core.ask.questions import approval_request
+from skillkit.core.decide import after_change, after_widening, decide, under_approval
+from skillkit.core.exceptions import AuditUnavailableError, SkillKitError
 from skillkit.core.models import Skill
-from skillkit.core.policy import ScriptPolicy
-from skillkit.core.questions import Approver, OptionAnswer, Prompt
-from skillkit.core.record import AuditLog, refusal_fields, start_fields, unresolved_fields
-from skillkit.core.resolve import CallArguments, resolve_command, resolve_program
-from skillkit.core.run import (
-    NOTHING_GUARDED,
-    Guard,
-    Guarded,
-    Sandbox,
-    Walls,
-    WorkFolders,
-    able_to_guard,
-    counted_together,
-    granted_paths,
-    is_mounting,
-    named_paths,
-    require_countable,
-    sandbox_for,
-    walls_around,
-    writable_roots,
+from skillkit.core.paths.forbidden import note_writable
+from skillkit.core.record import (
+    AuditLog,
+    end_fields,
+    error_text,
+    identity,
+    refusal_fields,
+    start_fields,
+    unresolved_fields,
 )
-from skillkit.core.run.own_programs import keep_away_from
-from skillkit.core.runs import (
+from skillkit.core.resolve import CallArguments, resolve_command, resolve_program
+from skillkit.core.run.place import Here
+from skillkit.core.run.unwalled import read_output
+from skillkit.core.store.state import StateStore
+from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.questions import Approver, OptionAnswer, Prompt
+from skillkit.core.values.runs import (
+    NO_CONTROL,
     PROGRAM_OWNER,
     Decision,
-    Manifest,
     PreparedRun,
+    Ran,
+    RunControl,
     ScriptCommand,
     ScriptExecutionResult,
 )
-from skillkit.core.snapshots import Snapshots
-from skillkit.core.starting import (
-    OnOutput,
-    apart_from_others,
-    brief_output,
-    moved_to,
-    run_environment,
-    source_of,
-    started_and_run,
-    unchanged_manifest,
-)
-from skillkit.core.state import StateStore
-from skillkit.core.values import Workspace
-from skillkit.core.workspaces import require_same
+from skillkit.core.values.skills import Workspace
 
-__all__ = ["Flow", "OnOutput"]
-
-NO_WALLS = Walls(skill="/", snapshot=None, work="/", interpreter=())
+__all__ = ["Flow"]
 
 
 class Flow:
-    """One policy, one audit, one set of work folders; holds no state of a single run."""
+    """One policy, one audit, one place where runs happen; holds no state of a single run."""
 
     def __init__(
         self,
@@ -86,264 +61,155 @@ class Flow:
         self.policy = policy
         self.state_dir = state_dir
         self.approver = approver
-        self.named_paths = named_paths(policy)
-        self.guard = Guard(state_dir, protected)
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
-        self.approving = Approving(self.store)
-        self.snapshots = Snapshots(state_dir, self.approving.standing.digests)
-        self.work_folders = WorkFolders()
-        self.ending = Ending(self.audit, self.guard, self.work_folders, state_dir)
+        self.approvals = Approvals(self.store)
+        self.here = Here(policy, state_dir, protected=protected, approved=self.approvals.standing.digests)
 
-    def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
-        """What would run and whether it may; has no effects but a copy of the skill, and can be repeated.
-
-        Without a skill, the call names a program of the machine.
-        """
-        command = self.resolved(skill, call)
-        keep_away_from((command.workspace, command.base_directory, *self.policy.writable_paths))
-        ruling = decide(command, self.policy)
-        if ruling.decision is not Decision.ASK:
-            return PreparedRun(command, ruling.decision, ruling.reasons, error=ruling.error)
-        bounds = self.bounds(command)
-        covering = self.approving.covering(command, bounds) if ruling.is_coverable else None
-        if covering is not None:
-            ruling = decided(ruling, covering[0])
-            return PreparedRun(command, ruling.decision, ruling.reasons, channel=covering[1], bounds=bounds)
-        if self.approving.last_approved_digest(command) not in (None, command.digest):
-            ruling = after_change(ruling)
-        elif approved := self.approving.walls_of_content(command):
-            ruling = after_widening(ruling, is_known=any(approved))
-        prompt = self.prompt((command,), ruling.reasons)
-        request = approval_request(command, prompt, bounds, is_coverable=ruling.is_coverable)
-        asked = request.asked(time.time())
-        return PreparedRun(
-            command, Decision.ASK, ruling.reasons, asked, is_coverable=ruling.is_coverable, bounds=bounds
-        )
-
-    def resolved(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:
-        if skill is None:
-            return resolve_program(call, self.policy, os.environ, state_folder=self.state_dir)
-        return resolve_command(skill, call, self.policy, os.environ, brief_output, state_folder=self.state_dir)
-
-    def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
-        """What a person is shown: read from the copy that will run, not from the folder."""
-        from skillkit.core.decide.prompt import prompt_for  # reads code; most runs ask nothing
-
-        command = commands[0]
-        manifest = command.manifest or unchanged_manifest(command)
-        with ExitStack() as held:
-            return prompt_for(
-                commands,
-                origin=str(command.script_path if command.is_program else command.base_directory),
-                reasons=reasons,
-                manifest=manifest,
-                source_folder=self.snapshot(command, manifest, held),
-                approved_folder=self.snapshots.approved_copy(self.approving.last_approved_digest(command)),
-                walls=self.reach(commands),
-            )
-
-    def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
-        """What the walls will and will not allow, in sentences."""
-        granted = [path for each in commands for path in granted_paths(each, self.state_dir)]
-        first = commands[0]
-        return self.sentences(first.base_directory, first.workspace, granted, max(each.timeout for each in commands))
-
-    def reach_of_any(self, folder: Path) -> tuple[str, ...]:
-        """The same for whichever script of the skill in this folder, wherever it is run."""
-        return self.sentences(folder, "it is run in", ["files and folders"], self.policy.timeout_seconds)
-
-    def sentences(
-        self, folder: Path, workspace: Workspace | str | None, granted: Sequence[str], timeout: float
-    ) -> tuple[str, ...]:
-        from skillkit.core.decide.reach import wall_sentences
-
-        return wall_sentences(
-            self.policy,
-            tier=sandbox_for(self.policy).tier,
-            skill=str(folder),
-            workspace=workspace,
-            granted=granted,
-            timeout=timeout,
-            is_root=is_root(),
-        )
-
-    def bounds(self, command: ScriptCommand | None) -> Bounds:
-        """What a run gets, to be compared; without a command, any script of a skill in any workspace."""
-        from skillkit.core.decide.reach import bounds_of
-
-        return bounds_of(self.policy, command, tier=sandbox_for(self.policy).tier, is_root=is_root())
-
-    def complete(
-        self,
-        prepared: PreparedRun,
-        answer: OptionAnswer | None = None,
-        *,
-        cancel: threading.Event | None = None,
-        on_output: OnOutput | None = None,
-        wakeup_fd: int | None = None,
-        is_fresh: bool = False,
-    ) -> ScriptExecutionResult:
-        """Runs what was prepared, once, and records it; a refusal is recorded and raised.
-
-        `is_fresh` says that nothing came between: walls that mount a copy of what was hashed then need no
-        second look at the folder. Others may run from the folder, so it is always looked at again.
-        """
-        with ExitStack() as held:  # the copy that runs stays until the run is over
-            return self._completed(prepared, answer, held, cancel, on_output, wakeup_fd, is_fresh=is_fresh)
-
-    def _completed(
-        self,
-        prepared: PreparedRun,
-        answer: OptionAnswer | None,
-        held: ExitStack,
-        cancel: threading.Event | None,
-        on_output: OnOutput | None,
-        wakeup_fd: int | None,
-        *,
-        is_fresh: bool,
-    ) -> ScriptExecutionResult:
-        try:
-            require_approved(prepared, answer)
-            require_bounds(prepared, self.bounds)
-            if prepared.command.workspace is not None:
-                require_same(prepared.command.workspace)
-            sandbox = sandbox_for(self.policy)
-            is_known = is_fresh and is_mounting(sandbox) and not prepared.command.is_program
-            in_place = self.runs_in_place(prepared, is_mounting=is_mounting(sandbox))
-            manifest = prepared.command.manifest if is_known else None
-            manifest = manifest or unchanged_manifest(prepared.command, by_content=in_place)
-            command, snapshot = prepared.command, None
-            if not in_place:
-                command, snapshot = self.placed(command, manifest, held, is_mounting=is_mounting(sandbox))
-            guarded = self.guarded(command, sandbox)
-        except SkillKitError as error:
-            self.record_refusal(error, prepared, answer)
-        try:
-            sandbox, walls, work = self.walled(command, sandbox, snapshot, guarded)
-            if answer is not None:
-                self.approving.keep(prepared, answer)
-        except BaseException as error:
-            self.guard.end(guarded)
-            if isinstance(error, SkillKitError):
-                self.record_refusal(error, prepared, answer)
-            raise
-        placed = moved_to(command, Path(walls.apart)) if walls.apart else command
-        environment = run_environment(placed, work, has_walls=sandbox.tier != "none")
-        try:
-            started = self.audit.append("started", start_fields(prepared, answer))
-            confined = sandbox.confine(placed.argv, placed.cwd, environment, walls)
-            confined = held.enter_context(counted_together(confined, self.policy.limits))
-        except BaseException:
-            self.guard.end(guarded)
-            self.work_folders.tidy(work)
-            raise
-        source = source_of(prepared.command, command, snapshot)
-        begun = Begun(command, started.seq, confined.isolation, source, walls, work, guarded)
-        run = partial(started_and_run, placed, confined, cancel, on_output, wakeup_fd)
-        return self.ending.result_of(begun, run)
-
-    def guarded(self, command: ScriptCommand, sandbox: Sandbox) -> Guarded:
-        """What inside the folders that the script may write stays as it is."""
-        if sandbox.tier == "none":
-            return NOTHING_GUARDED
-        roots = writable_roots(command, self.policy, self.state_dir)
-        try:
-            guarded = self.guard.begin(roots, command.timeout, has_mounts=sandbox.tier != "landlock")
-        except OSError as error:
-            raise StateUnavailableError(
-                f"What stays as it is in {', '.join(roots)} cannot be noted in {self.state_dir}: "
-                f"{error.strerror or error}. Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
-            ) from error
-        try:
-            require_countable(guarded, self.policy)
-        except SkillKitError:
-            self.guard.end(guarded)
-            raise
-        return guarded
-
-    def walled(
-        self, command: ScriptCommand, sandbox: Sandbox, snapshot: Path | None, guarded: Guarded
-    ) -> tuple[Sandbox, Walls, Path]:
-        """The walls around a run, and its work folder."""
-        work = self.new_work_folder(command)
-        if sandbox.tier == "none":
-            return sandbox, NO_WALLS, work
-        walls = self.walls(command, work, snapshot, guarded)
-        return able_to_guard(sandbox, walls, self.policy), walls, work
-
-    def runs_in_place(self, prepared: PreparedRun, *, is_mounting: bool) -> bool:
-        """Whether the folder itself runs: what a person approved never is, since others can write to it."""
-        by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
-        is_searching = self.policy.sandbox != "off" and apart_from_others(prepared.command) is not None
-        return not (is_mounting or by_a_person or is_searching or self.policy.approval != "never")
-
-    def placed(
-        self, command: ScriptCommand, manifest: Manifest, held: ExitStack, *, is_mounting: bool
-    ) -> tuple[ScriptCommand, Path | None]:
-        """On a copy: mounted in the skill's own place, or where it lies."""
-        snapshot = self.snapshot(command, manifest, held)
-        return (command, snapshot) if is_mounting else (moved_to(command, snapshot), None)
-
-    def snapshot(self, command: ScriptCommand, manifest: Manifest, held: ExitStack) -> Path:
-        """The bytes that were hashed, to be shown, mounted or run."""
-        try:
-            return held.enter_context(self.snapshots.held(command.base_directory, manifest))
-        except OSError as error:
-            raise StateUnavailableError(
-                f"No copy of {command.skill_name!r} can be kept in {self.snapshots.folder}: "
-                f"{error.strerror or error}. "
-                "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
-            ) from error
-
-    def walls(self, command: ScriptCommand, work: Path, snapshot: Path | None, guarded: Guarded) -> Walls:
-        return walls_around(
-            command,
-            self.policy,
-            work=work,
-            snapshot=snapshot,
-            state_folder=self.state_dir,
-            apart=apart_from_others(command) if snapshot else None,
-            guarded=guarded,
-            everywhere=self.guard.everywhere() if self.policy.allow_filesystem else (),
-            named=self.named_paths,
-        )
+    # The whole way, and its two halves: `prepare` has no effects but a copy of the skill, `complete` acts once.
 
     def execute(
         self,
         skill: Skill | None,
         call: CallArguments,
+        control: RunControl = NO_CONTROL,
         *,
         approver: Approver | None = None,
-        cancel: threading.Event | None = None,
-        on_output: OnOutput | None = None,
-        wakeup_fd: int | None = None,
     ) -> ScriptExecutionResult:
         """Both halves, and the question between them; what cannot even be resolved is on record too."""
-        stop = Cancellation(cancel, wakeup_fd=wakeup_fd)
-        prepared, answer = self.answered(skill, call, approver or self.approver, stop)
-        return self.complete(
-            prepared, answer, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, is_fresh=answer is None
+        prepared, answer = self._prepare_and_ask(skill, call, approver or self.approver, control)
+        return self.complete(prepared, answer, control, is_fresh=answer is None)
+
+    def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
+        """What would run and whether it may; can be repeated. Without a skill, the call names a program."""
+        command = self._resolve(skill, call)
+        note_writable((command.workspace, command.base_directory, *self.policy.writable_paths))
+        verdict = decide(command, self.policy)
+        if verdict.decision is not Decision.ASK:
+            return PreparedRun(command, verdict.decision, verdict.reasons, error=verdict.error)
+        bounds = self.bounds(command)
+        covering = self.approvals.covering(command, bounds) if verdict.is_coverable else None
+        if covering is not None:
+            verdict = under_approval(verdict, covering[0])
+            return PreparedRun(command, verdict.decision, verdict.reasons, channel=covering[1], bounds=bounds)
+        if self.approvals.last_approved_digest(command) not in (None, command.digest):
+            verdict = after_change(verdict)
+        elif approved := self.approvals.walls_of_content(command):
+            verdict = after_widening(verdict, is_known=any(approved))
+        prompt = self.prompt((command,), verdict.reasons)
+        request = approval_request(command, prompt, bounds, is_coverable=verdict.is_coverable)
+        asked = request.asked(time.time())
+        return PreparedRun(
+            command, Decision.ASK, verdict.reasons, asked, is_coverable=verdict.is_coverable, bounds=bounds
         )
 
-    def answered(
-        self, skill: Skill | None, call: CallArguments, approver: Approver | None, cancel: Cancellation
+    def complete(
+        self,
+        prepared: PreparedRun,
+        answer: OptionAnswer | None = None,
+        control: RunControl = NO_CONTROL,
+        *,
+        is_fresh: bool = False,
+    ) -> ScriptExecutionResult:
+        """Run what was prepared, once, and record it; a refusal is recorded and raised.
+
+        `is_fresh` says that nothing came between the halves.
+        """
+        try:
+            require_approved(prepared, answer)
+            require_bounds(prepared, self.bounds)
+            place = self.here.prepare(prepared, self.policy, is_fresh=is_fresh)
+        except SkillKitError as error:
+            self.record_refusal(error, prepared, answer)
+        with place:
+            if answer is not None:
+                self._spend(prepared, answer)
+            started = self.audit.append("started", start_fields(prepared, answer))
+            ran = place.run(control)
+            self._record_end(started.seq, ran)
+        return ran.outcome()
+
+    def _spend(self, prepared: PreparedRun, answer: OptionAnswer) -> None:
+        """A word for one run is used up; one for the session is kept."""
+        try:
+            self.approvals.keep(prepared, answer)
+        except SkillKitError as error:
+            self.record_refusal(error, prepared, answer)
+
+    def _resolve(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:
+        if skill is None:
+            return resolve_program(call, self.policy, os.environ, state_folder=self.state_dir)
+        return resolve_command(skill, call, self.policy, os.environ, read_output, state_folder=self.state_dir)
+
+    def _prepare_and_ask(
+        self, skill: Skill | None, call: CallArguments, approver: Approver | None, control: RunControl
     ) -> tuple[PreparedRun, OptionAnswer | None]:
         """What was decided, with a person's answer where one is needed."""
         while True:
             try:
                 prepared = self.prepare(skill, call)
             except SkillKitError as error:
-                self.record_unresolved(error, skill.name if skill else PROGRAM_OWNER, call)
+                self.record_unresolved(error, skill.metadata.name if skill else PROGRAM_OWNER, call)
             if prepared.decision is not Decision.ASK:
                 return prepared, None
             try:
-                answer = self.approving.answer_for(prepared, approver, cancel)
+                answer = self.approvals.answer_for(prepared, approver, control)
             except SkillKitError as error:
                 self.record_refusal(error, prepared)
             if answer is not None:
                 return prepared, answer
             # Somebody's word for the session covered it meanwhile; whether it still does is decided anew.
+
+    # What a person is shown.
+
+    def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
+        """Read from the copy that will run, not from the folder."""
+        from skillkit.core.ask.prompt import prompt_for  # reads code; most runs ask nothing
+
+        command = commands[0]
+        with ExitStack() as held:
+            return prompt_for(
+                commands,
+                origin=str(command.script_path if command.is_program else command.base_directory),
+                reasons=reasons,
+                manifest=self.here.manifest(command),
+                source_folder=self.here.copy(command, held),
+                approved_folder=self.here.snapshots.approved_copy(self.approvals.last_approved_digest(command)),
+                walls=self.reach(commands),
+            )
+
+    def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
+        """What the walls will and will not allow, in sentences."""
+        granted = [path for each in commands for path in self.here.granted_paths(each)]
+        first = commands[0]
+        return self._sentences(first.base_directory, first.workspace, granted, max(each.timeout for each in commands))
+
+    def reach_of_any(self, folder: Path) -> tuple[str, ...]:
+        """The same for whichever script of the skill in this folder, wherever it is run."""
+        return self._sentences(folder, "it is run in", ["files and folders"], self.policy.timeout_seconds)
+
+    def _sentences(
+        self, folder: Path, workspace: Workspace | str | None, granted: Sequence[str], timeout: float
+    ) -> tuple[str, ...]:
+        from skillkit.core.ask.reach import wall_sentences
+
+        return wall_sentences(
+            self.policy,
+            tier=self.here.tier(self.policy),
+            skill=str(folder),
+            workspace=workspace,
+            granted=granted,
+            timeout=timeout,
+            is_root=_is_root(),
+        )
+
+    def bounds(self, command: ScriptCommand | None) -> Bounds:
+        """What a run gets, to be compared; without a command, any script of a skill in any workspace."""
+        from skillkit.core.ask.reach import bounds_of
+
+        return bounds_of(self.policy, command, tier=self.here.tier(self.policy), is_root=_is_root())
+
+    # What is put on record.
 
     def unresolved(self, error: SkillKitError, skill_name: str, call: CallArguments) -> PreparedRun:
         """What cannot be made a command may not run; `complete` records that and raises the error."""
@@ -360,20 +226,27 @@ class Flow:
         self.audit.append("refused", {**fields, **refusal_fields(error)})
         raise error
 
-    def new_work_folder(self, command: ScriptCommand) -> Path:
+    def _record_end(self, started: int, ran: Ran) -> None:
+        """Whatever stopped the run is on record before it is raised; an interrupt stays an interrupt."""
+        fields: dict[str, Any] = {**identity(ran.command), "started": started}
+        if ran.set_aside:
+            fields["set_aside"] = list(ran.set_aside)
+        if ran.error is not None:
+            fields["error"] = error_text(ran.error)
+        if ran.ended is not None and ran.result is not None:
+            fields |= end_fields(ran.ended, ran.result)
         try:
-            return self.work_folders.new()
-        except OSError as error:
-            raise ScriptPermissionError(
-                f"{command.script_name!r} of {command.skill_name!r} gets no work folder: {error.strerror or error}. "
-                "Check the folder for temporary files (TMPDIR) and its free space."
-            ) from error
+            self.audit.append("finished", fields)
+        except AuditUnavailableError as unrecorded:
+            if ran.error is None:
+                unrecorded.result = ran.result
+                raise
+            ran.error.add_note(f"Its end could not be recorded: {unrecorded}")
 
     def close(self) -> None:
-        self.work_folders.close()
-        self.guard.close()
+        self.here.close()
         self.store.close()
 
 
-def is_root() -> bool:
+def _is_root() -> bool:
     return os.name == "posix" and os.geteuid() == 0

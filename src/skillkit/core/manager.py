@@ -6,25 +6,23 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
-from skillkit.core.find.discovery import discover
-from skillkit.core.find.index import SkillIndex
-from skillkit.core.find.plugins import plugin_roots
-from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, project_roots
+from skillkit.core.find.index import SkillIndex, discover
+from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, plugin_roots, project_roots
 from skillkit.core.models import Skill, SkillMetadata
-from skillkit.core.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
-from skillkit.core.state import state_folder
-from skillkit.core.values import Diagnostic, ScriptMetadata, Workspace
-from skillkit.core.workspaces import named_workspace
+from skillkit.core.paths.forbidden import named_workspace
+from skillkit.core.store.state import state_folder
+from skillkit.core.values.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
+from skillkit.core.values.skills import Diagnostic, ScriptMetadata, Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.flow import Flow, OnOutput
-    from skillkit.core.questions import Approver, OptionAnswer
+    from skillkit.core.flow import Flow
     from skillkit.core.resolve import CallArguments
-    from skillkit.core.runs import PreparedRun, ScriptExecutionResult
+    from skillkit.core.values.questions import Approver, OptionAnswer
+    from skillkit.core.values.runs import OnOutput, PreparedRun, RunControl, ScriptExecutionResult
 
 __all__ = ["SkillManager"]
 
@@ -68,7 +66,7 @@ class SkillManager:
         self._protected = tuple(Path(path) for path in protected_paths)
         self._lock = threading.RLock()
         self._index: SkillIndex | None = None
-        self._loaded: dict[Path, Skill] = {}
+        self._loaded: dict[str | Path, Skill] = {}  # by the names that callers used, and by its file: no name is a Path
         self._flows: dict[int, Flow] = {}  # by id of the policy: to hash one takes as long as a rule
 
     @property
@@ -116,11 +114,12 @@ class SkillManager:
 
     def load_skill(self, name: str) -> Skill:
         """The same object for the same skill until the next discovery, so that its text is read once."""
-        metadata = self.get_skill(name)
         with self._lock:
-            known = self._loaded.get(metadata.skill_path)
+            known = self._loaded.get(name)
             if known is None:
-                known = self._loaded[metadata.skill_path] = Skill(metadata)
+                metadata = self.get_skill(name)
+                same = self._loaded.get(metadata.skill_path)
+                known = self._loaded[name] = self._loaded[metadata.skill_path] = same or Skill(metadata)
             return known
 
     def list_scripts(self, skill_name: str) -> list[ScriptMetadata]:
@@ -129,7 +128,7 @@ class SkillManager:
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:
         """The text an agent reads, with arguments and folders filled in."""
-        from skillkit.core.instructions import instructions_for
+        from skillkit.core.models.instructions import instructions_for
 
         skill = self.load_skill(name)
         return instructions_for(skill, arguments, session_id=self.session_id, workspace=self.workspace)
@@ -149,8 +148,10 @@ class SkillManager:
         on_output: OnOutput | None = None,
     ) -> ScriptExecutionResult:
         """Runs one script of a skill; its failure is a result, a refusal or an impossible request is an error."""
-        call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
-        return self._run(skill_name, call, cancel=cancel, on_output=on_output)
+        from skillkit.core.values.runs import RunControl
+
+        call = self.call_for(script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        return self._run(skill_name, call, RunControl(cancel, None, on_output))
 
     async def aexecute_skill_script(
         self,
@@ -167,14 +168,14 @@ class SkillManager:
         on_output: OnOutput | None = None,
     ) -> ScriptExecutionResult:
         """As `execute_skill_script`, without blocking the loop; cancelling the task kills the script's tree."""
-        from skillkit.core.waiting import awaited_run
+        from skillkit.core.run.aio import run_in_thread
 
-        call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        call = self.call_for(script_name, arguments, timeout, argv, stdin, session_id, workspace)
 
-        def run(wakeup_fd: int) -> ScriptExecutionResult:
-            return self._run(skill_name, call, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
+        def run(control: RunControl) -> ScriptExecutionResult:
+            return self._run(skill_name, call, control._replace(cancel=cancel, on_output=on_output))
 
-        return await awaited_run(run)
+        return await run_in_thread(run)
 
     def prepare_skill_script(
         self,
@@ -194,9 +195,8 @@ class SkillManager:
 
         A skill or script that does not exist is a DENY with its error, which the second half records and raises.
         """
-        call = self._call(script_name, arguments, timeout, argv, stdin, session_id, workspace)
-        if agent_facing or call_id:
-            call = call._replace(agent_facing=agent_facing, call_id=call_id)
+        given = (script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        call = self.call_for(*given, agent_facing=agent_facing, call_id=call_id)
         try:
             return self.flow.prepare(self.load_skill(skill_name), call)
         except SkillKitError as error:
@@ -211,16 +211,17 @@ class SkillManager:
         on_output: OnOutput | None = None,
     ) -> ScriptExecutionResult:
         """The second half: runs and records what was prepared; an answer is good for its own question only."""
-        from skillkit.core.approving import in_time
+        from skillkit.core.ask.approvals import in_time
+        from skillkit.core.values.runs import RunControl
 
-        return self.flow.complete(in_time(prepared, answer), answer, cancel=cancel, on_output=on_output)
+        return self.flow.complete(in_time(prepared, answer), answer, RunControl(cancel, None, on_output))
 
     def end_session_approvals(self, skill_name: str | None = None) -> None:
         """From now on asks again about a skill, or about all of them, that was approved for this manager's session."""
         for flow in [self.flow, *self._flows.values()]:
-            flow.approving.end_unnamed_session(skill_name)
+            flow.approvals.end_unnamed_session(skill_name)
         if self.session_id is not None:
-            self.flow.approving.standing.end_in_sessions(skill=skill_name, session_id=self.session_id)
+            self.flow.approvals.standing.end_in_sessions(skill=skill_name, session_id=self.session_id)
 
     @property
     def flow(self) -> Flow:
@@ -246,6 +247,39 @@ class SkillManager:
                     protected=(*(root.path for root in self._roots), *self._protected),
                 )
             return flow
+
+    def call_for(
+        self,
+        script_name: str,
+        arguments: object = None,
+        timeout: float | None = None,
+        argv: Sequence[str] = (),
+        stdin: str | bytes | None = None,
+        session_id: str | None = None,
+        workspace: PathLike | Workspace | None = None,
+        *,
+        agent_facing: bool = False,
+        call_id: str = "",
+        from_instructions: bool = False,
+    ) -> CallArguments:
+        """A call for a flow, with the manager's own timeout, session and workspace where the caller names none."""
+        from skillkit.core.resolve import CallArguments
+
+        if timeout is not None:
+            require_timeout(timeout)
+        return CallArguments(
+            script_name=script_name,
+            arguments=arguments,
+            argv=argv,
+            stdin=stdin,
+            timeout=self.default_script_timeout if timeout is None else timeout,
+            session_id=session_id or self.session_id,
+            # A path is looked at with the rest of the call, so that a bad one is on record.
+            workspace=self.named_workspace if workspace is None else workspace,
+            agent_facing=agent_facing,
+            call_id=call_id,
+            from_instructions=from_instructions,
+        )
 
     async def adiscover(self) -> None:
         """As `discover`, without blocking the loop."""
@@ -274,38 +308,13 @@ class SkillManager:
     ) -> None:
         self.close()
 
-    def _run(self, skill_name: str, call: CallArguments, **run: Any) -> ScriptExecutionResult:  # noqa: ANN401 - the flow's
+    def _run(self, skill_name: str, call: CallArguments, control: RunControl) -> ScriptExecutionResult:
         """A skill that does not exist is an attempt too, and on record."""
         try:
             skill = self.load_skill(skill_name)
         except SkillNotFoundError as error:
             self.flow.record_unresolved(error, skill_name, call)
-        return self.flow.execute(skill, call, **run)
-
-    def _call(
-        self,
-        script_name: str,
-        arguments: object,
-        timeout: float | None,
-        argv: Sequence[str],
-        stdin: str | bytes | None,
-        session_id: str | None,
-        workspace: PathLike | Workspace | None,
-    ) -> CallArguments:
-        from skillkit.core.resolve import CallArguments
-
-        if timeout is not None:
-            require_timeout(timeout)
-        return CallArguments(
-            script_name=script_name,
-            arguments=arguments,
-            argv=argv,
-            stdin=stdin,
-            timeout=self.default_script_timeout if timeout is None else timeout,
-            session_id=session_id or self.session_id,
-            # A path is looked at with the rest of the call, so that a bad one is on record.
-            workspace=self.named_workspace if workspace is None else workspace,
-        )
+        return self.flow.execute(skill, call, control)
 
     def _found(self) -> SkillIndex:
         with self._lock:

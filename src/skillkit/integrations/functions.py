@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
-from skillkit.core.files import Folder
 from skillkit.core.find.references import ScriptReference
-from skillkit.core.flow import Flow, OnOutput
-from skillkit.core.instructions import instructions_for
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill, SkillMetadata
-from skillkit.core.questions import Approver
+from skillkit.core.models.instructions import instructions_for
+from skillkit.core.paths.files import Folder
 from skillkit.core.resolve import CallArguments
-from skillkit.core.together import Outcome, execute_together
-from skillkit.core.waiting import awaited_run
-from skillkit.integrations.loading import loaded_skill
-from skillkit.integrations.skill_files import file_text
+from skillkit.core.run.aio import run_in_thread
+from skillkit.core.values.questions import Approver
+from skillkit.core.values.runs import OnOutput, RunControl
+from skillkit.integrations.batch import Outcome, execute_batch
+from skillkit.integrations.loading import file_text, skill_context
 from skillkit.integrations.tool_schemas import (
     TOOLS,
     ToolSchema,
     argument_problem,
     is_for_models,
-    parsed_arguments,
+    parse_arguments,
     tool_schemas,
 )
 from skillkit.present.skill_context import SkillContext, envelope
@@ -37,6 +37,10 @@ from skillkit.present.tool_result import (
     run_text,
     told_output,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.flow import Flow
 
 __all__ = ["ScriptToolResult", "SkillFunctions", "ToolSchema"]
 
@@ -64,19 +68,6 @@ class SkillFunctions:
         self.session_id = session_id or manager.session_id
         self.run_scripts = run_scripts
 
-    def load_skill(
-        self,
-        skill_name: str,
-        *,
-        run_scripts: bool | None = None,
-        tool_use_id: str | None = None,
-        cancel: threading.Event | None = None,
-        on_output: OnOutput | None = None,
-    ) -> ScriptToolResult:
-        """As the tool of this name; `run_scripts=False` loads only."""
-        run = {"run_scripts": run_scripts, "cancel": cancel, "on_output": on_output}
-        return self._answered("load_skill", {"skill_name": skill_name}, tool_use_id, **run)
-
     @property
     def flow(self) -> Flow:
         return self.manager.agent_flow
@@ -94,34 +85,6 @@ class SkillFunctions:
         """The tools in the form that Anthropic's API takes."""
         return [tool.to_anthropic() for tool in self.tools()]
 
-    def call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | str | None,
-        tool_use_id: str | None = None,
-        *,
-        cancel: threading.Event | None = None,
-        on_output: OnOutput | None = None,
-    ) -> ScriptToolResult:
-        """Whatever a model sends, it gets an answer; only what a framework raises to ask a person passes through."""
-        return self._answered(name, arguments, tool_use_id, cancel=cancel, on_output=on_output)
-
-    async def acall(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | str | None,
-        tool_use_id: str | None = None,
-        *,
-        cancel: threading.Event | None = None,
-        on_output: OnOutput | None = None,
-    ) -> ScriptToolResult:
-        """As `call`, without blocking the loop; cancelling the task kills the script's tree."""
-
-        def run(wakeup_fd: int) -> ScriptToolResult:
-            return self._answered(name, arguments, tool_use_id, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd)
-
-        return await awaited_run(run)
-
     def skills(self) -> list[SkillMetadata]:
         """Those that a model may call for."""
         found = self.manager.list_skills() if self._only is None else self._only
@@ -135,7 +98,45 @@ class SkillFunctions:
         found = {path for path in found if path.isprintable()}  # a name that is no UTF-8 is none for JSON either
         return sorted(found) if len(found) <= ENUMERATED_SCRIPTS else []
 
-    def _answered(
+    def load_skill(
+        self,
+        skill_name: str,
+        *,
+        run_scripts: bool | None = None,
+        tool_use_id: str | None = None,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptToolResult:
+        """As the tool of this name; `run_scripts=False` loads only."""
+        run = {"run_scripts": run_scripts, "control": RunControl(cancel, None, on_output)}
+        return self._answer("load_skill", {"skill_name": skill_name}, tool_use_id, **run)
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str | None,
+        tool_use_id: str | None = None,
+        *,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptToolResult:
+        """Whatever a model sends, it gets an answer; only what a framework raises to ask a person passes through."""
+        return self._answer(name, arguments, tool_use_id, control=RunControl(cancel, None, on_output))
+
+    async def acall(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str | None,
+        tool_use_id: str | None = None,
+        *,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ScriptToolResult:
+        """As `call`, without blocking the loop; cancelling the task kills the script's tree."""
+        answer = partial(self._answer, name, arguments, tool_use_id)
+        return await run_in_thread(lambda control: answer(control=control._replace(cancel=cancel, on_output=on_output)))
+
+    def _answer(
         self,
         name: str,
         arguments: Mapping[str, Any] | str | None,
@@ -143,11 +144,11 @@ class SkillFunctions:
         **run: Any,  # noqa: ANN401 - the flow's
     ) -> ScriptToolResult:
         if name not in TOOLS:
-            return refused(tool_use_id, "not_found", f"There is no tool {name!r}. There are: {', '.join(TOOLS)}.")
-        given = parsed_arguments(arguments)
+            return _refused(tool_use_id, "not_found", f"There is no tool {name!r}. There are: {', '.join(TOOLS)}.")
+        given = parse_arguments(arguments)
         problem = argument_problem(name, given)
         if given is None or problem:
-            return refused(tool_use_id, "invalid_arguments", problem)
+            return _refused(tool_use_id, "invalid_arguments", problem)
         handlers: dict[str, Callable[..., ScriptToolResult]] = {
             "load_skill": self._load_skill,
             "skills_run_script": self._run_script,
@@ -156,7 +157,7 @@ class SkillFunctions:
         try:
             return handlers[name](tool_use_id, **given, **run)
         except SkillKitError as error:
-            return refused(tool_use_id, refusal_status(error), str(error), error)
+            return _refused(tool_use_id, refusal_status(error), str(error), error)
 
     def _run_script(
         self,
@@ -168,23 +169,22 @@ class SkillFunctions:
         input: Any = None,  # noqa: A002, ANN401 - the tool's own word; any JSON value
         **run: Any,  # noqa: ANN401 - the flow's
     ) -> ScriptToolResult:
-        is_text = isinstance(input, str)
-        arguments, stdin = (None, input) if is_text else (input, None)
+        arguments, stdin = (None, input) if isinstance(input, str) else (input, None)
         call = self._call(script, tool_use_id, arguments=arguments, argv=tuple(args or ()), stdin=stdin)
         try:
             skill = self._skill(skill_name)
         except SkillNotFoundError as error:
             self.flow.record_unresolved(error, skill_name, call)
         result = self.flow.execute(skill, call, approver=self.approver, **run)
-        text = run_text(result, self._rest(told_output(result)))
+        text = run_text(result, self._keep_rest(told_output(result)))
         return ScriptToolResult(tool_use_id, text, not result.success, run_status(result), result)
 
-    def _rest(self, output: str) -> str:
+    def _keep_rest(self, output: str) -> str:
         """Where all of an output is that a model sees only a part of."""
         if len(output) <= SHOWN_CHARACTERS:
             return ""
         try:
-            work = self.flow.work_folders.new()
+            work = self.flow.here.work_folders.new()
             with Folder.of(work) as folder:
                 folder.write_new("output.txt", output.encode("utf-8", "surrogateescape"))
         except OSError:
@@ -213,35 +213,26 @@ class SkillFunctions:
 
         def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome]:
             calls = [
-                self._call(each.script, tool_use_id, argv=each.argv)._replace(from_instructions=True)
-                for each in references
+                self._call(each.script, tool_use_id, argv=each.argv, from_instructions=True) for each in references
             ]
-            return execute_together(self.flow, skill, calls, approver=self.approver, **run)
+            return execute_batch(self.flow, skill, calls, approver=self.approver, **run)
 
         may_run = self.run_scripts if run_scripts is None else run_scripts
         try:
             skill = self._skill(skill_name)
-            context = loaded_skill(
+            context = skill_context(
                 skill,
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
                 outcomes if may_run else None,
                 starts_elsewhere=self.flow.policy.working_directory == "workspace",
             )
         except SkillKitError as error:
-            status = refusal_status(error)
-            context = SkillContext(skill_name[:ECHOED_CHARACTERS], status, str(error))
+            context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))
         return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status)
 
     def _call(self, script: str, call_id: str | None, **given: Any) -> CallArguments:  # noqa: ANN401 - what a call has
-        return CallArguments(
-            script_name=script,
-            timeout=self.manager.default_script_timeout,
-            session_id=self.session_id,
-            workspace=self.manager.named_workspace,
-            agent_facing=True,
-            call_id=call_id or "",
-            **given,
-        )
+        call_id = call_id or ""
+        return self.manager.call_for(script, session_id=self.session_id, agent_facing=True, call_id=call_id, **given)
 
     def _skill(self, name: str) -> Skill:
         """SkillNotFoundError for what is hidden from models, as if it were not there."""
@@ -257,6 +248,8 @@ class SkillFunctions:
         return skill
 
 
-def refused(tool_use_id: str | None, status: str, message: str, error: SkillKitError | None = None) -> ScriptToolResult:
+def _refused(
+    tool_use_id: str | None, status: str, message: str, error: SkillKitError | None = None
+) -> ScriptToolResult:
     told = message[:ECHOED_CHARACTERS]
     return ScriptToolResult(tool_use_id, refusal_text(status, told, error), is_error=True, status=status)

@@ -1,18 +1,26 @@
-"""A skill that an agent loads -> its context: instructions, what its commands came to, the files it brings."""
+"""What an agent reads of a skill: its context when it is loaded, and the text of one of its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 
+from skillkit.core.exceptions import ContentLoadError
 from skillkit.core.find.references import ScriptReference, references_in
-from skillkit.core.models import Skill
-from skillkit.core.runs import ScriptExecutionResult
-from skillkit.core.together import Outcome
-from skillkit.integrations.skill_files import LISTED_FILES, bundled_files
+from skillkit.core.models import Skill, open_at_once
+from skillkit.core.paths import FilePathResolver
+from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.present.skill_context import ScriptOutput, SkillContext
-from skillkit.present.tool_result import refusal_status, run_status, run_text
+from skillkit.present.tool_result import SHOWN_CHARACTERS, refusal_status, run_status, run_text, shorten
 
-__all__ = ["loaded_skill"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.integrations.batch import Outcome
+
+__all__ = ["bundled_files", "file_text", "skill_context"]
 
 RUN_COMMANDS = 20
 OUTPUT_CHARACTERS = 10_000
@@ -21,42 +29,94 @@ NEEDS_ARGUMENTS = "Not run: '{text}' needs arguments. Call skills_run_script wit
 MISSING = "Not run: the instructions name '{text}', but the skill has no such script."
 TOO_MANY = f"Not run: only the first {RUN_COMMANDS} commands of a skill run when it is loaded. Call skills_run_script."
 
+LEFT_OUT_FOLDERS = frozenset(("node_modules", "__pycache__", "venv"))
+READ_BYTES = 10_000_000
+SNIFFED_BYTES = 8_192
+LISTED_FILES = 200
 
-def loaded_skill(
+
+def skill_context(
     skill: Skill,
     instructions: str,
     run: Callable[[Sequence[ScriptReference]], Sequence[Outcome]] | None,
     *,
     starts_elsewhere: bool = False,
 ) -> SkillContext:
-    """`run` gives an outcome for each command it gets; without it nothing runs."""
+    """`run` gives an outcome for each command of the instructions that it gets; without it nothing runs."""
     outputs: tuple[ScriptOutput, ...] = ()
     if run is not None:
         own_folder = str(skill.base_directory) if starts_elsewhere else "."
         references = references_in(skill, own_folder=own_folder).commands
         ready = [reference for reference in references if reference.status == "command"][:RUN_COMMANDS]
         outcomes = dict(zip(ready, run(ready), strict=True)) if ready else {}
-        outputs = tuple(output_of(reference, outcomes.get(reference)) for reference in references)
-    return SkillContext(skill.name, "ok", instructions, outputs, listed_files(skill))
+        outputs = tuple(_output_of(reference, outcomes.get(reference)) for reference in references)
+    files = bundled_files(skill)
+    more = len(files) - LISTED_FILES
+    listed = files if more <= 0 else [*files[:LISTED_FILES], f"[and {more} more files]"]
+    return SkillContext(skill.name, "ok", instructions, outputs, tuple(listed))
 
 
-def output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOutput:
-    if outcome is None:
-        return not_run(reference)
+def _output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOutput:
     if isinstance(outcome, ScriptExecutionResult):
         status, text = run_status(outcome), run_text(outcome, WHOLE, OUTPUT_CHARACTERS)
         return ScriptOutput(reference.script, status, text, outcome.exit_code, reference.argv)
-    return ScriptOutput(reference.script, refusal_status(outcome), str(outcome), arguments=reference.argv)
-
-
-def not_run(reference: ScriptReference) -> ScriptOutput:
+    if outcome is not None:
+        return ScriptOutput(reference.script, refusal_status(outcome), str(outcome), arguments=reference.argv)
     if reference.status == "command":
         return ScriptOutput(reference.script, "refused", TOO_MANY, arguments=reference.argv)
     message = MISSING if reference.status == "not_found" else NEEDS_ARGUMENTS
     return ScriptOutput(reference.script, reference.status, message.format(text=reference.text))
 
 
-def listed_files(skill: Skill) -> tuple[str, ...]:
-    files = bundled_files(skill)
+def file_text(skill: Skill, path: str) -> str:
+    """Text only, and no more of it than a model should read at once."""
+    real = FilePathResolver.resolve_path(skill.base_directory, path)
+    raw, size = _read_regular_file(skill, path, real)
+    if b"\0" in raw[:SNIFFED_BYTES]:
+        return f"[{path} is a binary file of {size:,} bytes. It cannot be shown as text; a script can read it.]"
+    text = raw.decode("utf-8-sig", "replace")
+    if len(text) > SHOWN_CHARACTERS or size > len(raw):
+        return shorten(text, f"The file has {size:,} bytes and is at {real}.")
+    return text
+
+
+def _read_regular_file(skill: Skill, path: str, real: Path) -> tuple[bytes, int]:
+    """Its first bytes and its size; a miss says what exists."""
+    try:
+        status = os.stat(real)
+        if not stat.S_ISREG(status.st_mode):
+            raise _missing(skill, path, "is no file")
+        with open(real, "rb", opener=open_at_once) as file:
+            return file.read(READ_BYTES) or b"", status.st_size
+    except OSError as error:
+        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+        raise _missing(skill, path, reason) from error
+
+
+def _missing(skill: Skill, path: str, reason: str) -> ContentLoadError:
+    files = ["SKILL.md", *(script.path.as_posix() for script in skill.scripts), *bundled_files(skill)]
     more = len(files) - LISTED_FILES
-    return tuple(files if more <= 0 else [*files[:LISTED_FILES], f"[and {more} more files]"])
+    there = ", ".join(files[:LISTED_FILES]) + (f" and {more} more" if more > 0 else "")
+    return ContentLoadError(f"{path!r} of {skill.name!r} {reason}. There are: {there}.")
+
+
+def bundled_files(skill: Skill) -> list[str]:
+    """What comes with the skill beside its instructions and scripts, by path; hidden files and links are left out."""
+    own = {skill.metadata.skill_path.name, *(script.path.as_posix() for script in skill.scripts)}
+    return sorted(path for path in _plain_files(str(skill.base_directory)) if path not in own)
+
+
+def _plain_files(base: str) -> Iterator[str]:
+    """Paths inside a skill, however deep; folders of packages are left out."""
+    waiting = [""]
+    while waiting:
+        inside = waiting.pop()
+        with suppress(OSError), os.scandir(os.path.join(base, inside)) as listing:
+            for entry in listing:
+                path = f"{inside}{entry.name}"
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    yield path
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in LEFT_OUT_FOLDERS:
+                    waiting.append(f"{path}/")

@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillkit.core.models import SkillMetadata
+from skillkit.core.values.text import visible
 
-__all__ = ["TOOLS", "ToolSchema", "argument_problem", "is_for_models", "parsed_arguments", "tool_schemas"]
+__all__ = [
+    "TOOLS",
+    "ToolSchema",
+    "argument_problem",
+    "catalog_line",
+    "is_for_models",
+    "parse_arguments",
+    "tool_schemas",
+]
 
 CATALOG_CHARACTERS = 8_000
 DESCRIPTION_CHARACTERS = 500
@@ -19,6 +28,26 @@ TOOLS: Mapping[str, Mapping[str, str]] = {
     "load_skill": {"skill_name": TEXT},
     "skills_run_script": {"skill_name": TEXT, "script": TEXT, "args": TEXTS, "input": ANYTHING},
     "read_skill_file": {"skill_name": TEXT, "path": TEXT},
+}
+_DESCRIPTIONS = {
+    "load_skill": "Load a skill: its instructions, what its scripts found, and the files it brings. Skills:",
+    "skills_run_script": "Run a script that belongs to a skill, in the skill's folder, and get what it prints. Load "
+    "the skill first to learn its scripts. A person may be asked before it runs; if they decline, do not try again.",
+    "read_skill_file": "Read a text file that belongs to a skill, such as a reference its instructions name.",
+}
+_PROPERTIES: Mapping[str, Mapping[str, Any]] = {
+    "skill_name": {"type": "string", "description": "The skill's name."},
+    "script": {"type": "string", "description": "The script's path as the skill lists it."},
+    "args": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Command-line arguments, one word each; no shell reads them.",
+    },
+    "input": {
+        "anyOf": [{"type": "object"}, {"type": "array", "items": {}}, {"type": "string"}, {"type": "null"}],
+        "description": "For the script's standard input: a text as it is, anything else as JSON.",
+    },
+    "path": {"type": "string", "description": "Relative to the skill's folder: references/guide.md"},
 }
 
 
@@ -47,64 +76,39 @@ def tool_schemas(skills: Sequence[SkillMetadata], script_paths: Sequence[str]) -
     """None where there are no skills; scripts are enumerated where their names are given."""
     if not skills:
         return []
-    skill = {"type": "string", "enum": [each.name for each in skills], "description": "The skill's name."}
+    enumerated = {"skill_name": [each.name for each in skills], "script": list(script_paths)}
+    properties = {
+        name: {**schema, "enum": enumerated[name]} if enumerated.get(name) else dict(schema)
+        for name, schema in _PROPERTIES.items()
+    }
+    descriptions = {**_DESCRIPTIONS, "load_skill": _with_catalog(_DESCRIPTIONS["load_skill"], skills)}
     return [
-        ToolSchema("load_skill", loading_text(skills), closed({"skill_name": skill})),
         ToolSchema(
-            "skills_run_script",
-            "Run a script that belongs to a skill, in the skill's folder, and get what it prints. Load the skill "
-            "first to learn its scripts. A person may be asked before it runs; if they decline, do not try again.",
-            closed(run_properties(skill, script_paths), required=("skill_name", "script")),
-        ),
-        ToolSchema(
-            "read_skill_file",
-            "Read a text file that belongs to a skill, such as a reference its instructions name.",
-            closed(
-                {
-                    "skill_name": skill,
-                    "path": {"type": "string", "description": "Relative to the skill's folder: references/guide.md"},
-                }
-            ),
-        ),
+            tool,
+            descriptions[tool],
+            {
+                "type": "object",
+                "properties": {name: properties[name] for name in expected},
+                "required": _required(tool),
+                "additionalProperties": False,
+            },
+        )
+        for tool, expected in TOOLS.items()
     ]
 
 
-def run_properties(skill: dict[str, Any], script_paths: Sequence[str]) -> dict[str, Any]:
-    script: dict[str, Any] = {"type": "string", "description": "The script's path as the skill lists it."}
-    if script_paths:
-        script["enum"] = list(script_paths)
-    return {
-        "skill_name": skill,
-        "script": script,
-        "args": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "Command-line arguments, one word each; no shell reads them.",
-        },
-        "input": {
-            "anyOf": [
-                {"type": "object"},
-                {"type": "array", "items": {}},
-                {"type": "string"},
-                {"type": "null"},
-            ],
-            "description": "For the script's standard input: a text as it is, anything else as JSON.",
-        },
-    }
+def catalog_line(name: str, description: str) -> str:
+    """For a system prompt: on one line, so that a description cannot pretend to be another skill."""
+    return f"- {visible(name)}: {visible(' '.join(description.split()))[:DESCRIPTION_CHARACTERS]}"
 
 
-def closed(properties: dict[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties if required is None else required),
-        "additionalProperties": False,
-    }
+def _required(tool: str) -> list[str]:
+    return [name for name, kind in TOOLS[tool].items() if kind == TEXT]
 
 
-def loading_text(skills: Sequence[SkillMetadata]) -> str:
+def _with_catalog(heading: str, skills: Sequence[SkillMetadata]) -> str:
     """With what each skill is for, as far as there is room."""
-    lines = ["Load a skill: its instructions, what its scripts found, and the files it brings. Skills:"]
+    lines = [heading]
     room = CATALOG_CHARACTERS
     for number, skill in enumerate(skills):
         line = f"- {skill.name}: {' '.join(skill.description.split())[:DESCRIPTION_CHARACTERS]}"
@@ -116,7 +120,7 @@ def loading_text(skills: Sequence[SkillMetadata]) -> str:
     return "\n".join(lines)
 
 
-def parsed_arguments(given: object) -> dict[str, Any] | None:
+def parse_arguments(given: object) -> dict[str, Any] | None:
     """A mapping, or the JSON text of one as some providers send it; None for anything else."""
     if isinstance(given, str):
         try:
@@ -130,17 +134,16 @@ def parsed_arguments(given: object) -> dict[str, Any] | None:
 
 def argument_problem(tool: str, arguments: Mapping[str, Any] | None) -> str:
     """What does not fit, and what would; empty when all fits. Whether a name exists is looked up later."""
-    expected = TOOLS[tool]
-    required = [name for name, kind in expected.items() if kind == TEXT]
-    if arguments is None:
-        problems = ["the arguments are no JSON object"]
-    else:
-        problems = [f"{name!r} is missing" for name in required if arguments.get(name) is None]
+    expected, required = TOOLS[tool], _required(tool)
+    problems = ["the arguments are no JSON object"]
+    if arguments is not None:
+        given = {name: value for name, value in arguments.items() if value is not None}
+        problems = [f"{name!r} is missing" for name in required if name not in given]
         problems += [f"{name!r} is unknown" for name in arguments if name not in expected]
         problems += [
             f"{name!r} is not {expected[name]}"
-            for name, value in arguments.items()
-            if name in expected and value is not None and not fits(value, expected[name])
+            for name, value in given.items()
+            if name in expected and not _fits(value, expected[name])
         ]
     if not problems:
         return ""
@@ -148,7 +151,7 @@ def argument_problem(tool: str, arguments: Mapping[str, Any] | None) -> str:
     return f"{tool}: {'; '.join(problems)}. It takes: {told}."
 
 
-def fits(value: object, kind: str) -> bool:
+def _fits(value: object, kind: str) -> bool:
     if kind == TEXTS:
         return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
     return kind == ANYTHING or isinstance(value, str)

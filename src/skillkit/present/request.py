@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
-from skillkit.core.decide.shortened import Room, shortened
-from skillkit.core.questions import SINGLE_USE, FileChange, Option, OptionRequest, Prompt, PromptCommand
-from skillkit.present.gutter import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, harmless
-from skillkit.present.terminal import cut, escaped, visible, width_of
+from skillkit.core.ask.diffs import Room, shorten
+from skillkit.core.values.questions import SINGLE_USE, FileChange, Option, OptionRequest, Prompt, PromptCommand
+from skillkit.core.values.text import on_one_line, plural, spell_out, visible
+from skillkit.present.terminal import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, behind_bar, cut, harmless, width_of
 
 __all__ = [
     "CHANGE_KINDS",
@@ -59,9 +58,9 @@ def prompt_text(
     """
     layout = Layout(width, color)
     prompt = Prompt.from_context(request.context)
-    parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
-    short = short_lines(prompt, layout) if prompt and in_short else []
-    return joined([*parts, short, option_lines(request.options, layout, scopes_of(request) if prompt else {})])
+    short = _short_lines(prompt, layout) if prompt and in_short else []
+    answers = _option_lines(request.options, layout, scopes_of(request) if prompt else {})
+    return _joined([*_question_parts(request, prompt, layout, source_rows), short, answers])
 
 
 def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
@@ -70,35 +69,33 @@ def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
     It stands in a code block: a client that renders markdown shows a skill's words and follows none of them.
     """
     layout = Layout(width, has_keys=False)
-    prompt = Prompt.from_context(request.context)
-    parts = general_parts(request, layout) if prompt is None else script_parts(prompt, layout, source_rows)
-    heading = next(parts)
-    return joined([heading]) + "\n```text\n" + joined(parts) + "```\n"
+    heading, *parts = _question_parts(request, Prompt.from_context(request.context), layout, source_rows)
+    return _joined([heading]) + "\n```text\n" + _joined(parts) + "```\n"
 
 
 def whole_text(prompt: Prompt, width: int) -> str:
     """The question with nothing cut and no keys named, for who reads it in one piece."""
-    return joined(script_parts(prompt, Layout(width), None))
+    return _joined(_script_parts(prompt, Layout(width), None))
 
 
 def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
     """Everything that would run, in full: for each script its arguments, its input and its source."""
     layout = Layout(width, color)
-    parts = [risk_lines(prompt, layout, limit=None)]
+    parts = [_risk_lines(prompt, layout, limit=None)]
     for number, command in enumerate(prompt.commands, 1):
-        suffix = suffix_for(number, prompt)
+        suffix = _suffix_for(number, prompt)
         parts += [
             layout.quoted(f"Script{suffix}", [command.script]),
-            given_lines(command, layout, suffix, limit=None),
-            source_lines(command, prompt, layout, suffix, limit=None),
+            _given_lines(command, layout, suffix, limit=None),
+            _source_lines(command, prompt, layout, suffix, limit=None),
         ]
-    return joined(parts)
+    return _joined(parts)
 
 
 def diff_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
     """Every file that differs from what was approved last, with its diff."""
     layout = Layout(width, color)
-    return joined([change_summary(prompt, layout, hint=""), *whole_changes(prompt, layout)])
+    return _joined(_whole_changes(prompt, layout))
 
 
 def decision_text(request: OptionRequest, option: Option, width: int) -> str:
@@ -116,55 +113,59 @@ def scopes_of(request: OptionRequest) -> dict[str, str]:
     return {name: SCOPES["yes_once"] if name in for_one_run else scope for name, scope in SCOPES.items()}
 
 
-def joined(parts: Iterable[list[str]]) -> str:
+def _joined(parts: Iterable[list[str]]) -> str:
     """A blank line between parts; empty parts leave none."""
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def general_parts(request: OptionRequest, layout: Layout) -> Iterator[list[str]]:
-    """A question that is not about a script."""
+def _question_parts(
+    request: OptionRequest, prompt: Prompt | None, layout: Layout, source_rows: int
+) -> Iterator[list[str]]:
+    if prompt is not None:
+        yield from _script_parts(prompt, layout, source_rows)
+        return
     yield [layout.painted("A question for you", BOLD)]
     yield layout.quoted("Question", [request.title])
     yield layout.quoted("Message", request.message.split("\n")) if request.message else []
 
 
-def script_parts(prompt: Prompt, layout: Layout, source_rows: int | None) -> Iterator[list[str]]:
+def _script_parts(prompt: Prompt, layout: Layout, source_rows: int | None) -> Iterator[list[str]]:
     """In the order in which a person needs them; without a number of rows, all of each."""
     many = len(prompt.commands)
     is_whole = source_rows is None
-    given_rows = None if is_whole else share(GIVEN_ROWS, many)
+    given_rows = None if is_whole else _share(GIVEN_ROWS, many)
     yield [layout.painted("May this script run?" if many == 1 else f"May these {many} scripts run?", BOLD)]
-    yield who_lines(prompt, layout)
-    yield risk_lines(prompt, layout, limit=None if is_whole else LISTED) or layout.said(
+    yield _who_lines(prompt, layout)
+    yield _risk_lines(prompt, layout, limit=None if is_whole else LISTED) or layout.said(
         "Risks", "none found, which proves nothing"
     )
-    yield whole_change_lines(prompt, layout) if is_whole else change_lines(prompt, layout, source_rows)
+    yield list(chain(*_whole_changes(prompt, layout))) if is_whole else _change_lines(prompt, layout, source_rows)
     yield [
         line
         for number, command in enumerate(prompt.commands, 1)
-        for line in given_lines(command, layout, suffix_for(number, prompt), limit=given_rows)
+        for line in _given_lines(command, layout, _suffix_for(number, prompt), limit=given_rows)
     ]
     yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
     for number, command in enumerate(prompt.commands, 1):
-        limit = None if source_rows is None else share(source_rows, many)
-        yield source_lines(command, prompt, layout, suffix_for(number, prompt), limit=limit)
+        limit = None if source_rows is None else _share(source_rows, many)
+        yield _source_lines(command, prompt, layout, _suffix_for(number, prompt), limit=limit)
     yield layout.quoted("Digest", [prompt.digest])
 
 
-def share(rows: int, many: int) -> int:
+def _share(rows: int, many: int) -> int:
     """Of the rows there are; a question about many scripts stays one that can be read."""
     return max(rows // many, FEWEST_ROWS)
 
 
-def who_lines(prompt: Prompt, layout: Layout) -> list[str]:
+def _who_lines(prompt: Prompt, layout: Layout) -> list[str]:
     lines = layout.quoted("Skill", [prompt.skill], limit=NAME_ROWS)
     for number, command in enumerate(prompt.commands, 1):
-        lines += layout.quoted(f"Script{suffix_for(number, prompt)}", [command.script], limit=NAME_ROWS)
+        lines += layout.quoted(f"Script{_suffix_for(number, prompt)}", [command.script], limit=NAME_ROWS)
     lines += layout.quoted("From", [prompt.origin], limit=NAME_ROWS)
     return [*lines, *layout.quoted("Why asked", prompt.reasons)]
 
 
-def risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str]:
+def _risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str]:
     """What a reader should look at, each with its place."""
     kinds = [cut(harmless(risk.kind), KIND_COLUMNS) for risk in islice(prompt.risks, limit)]
     column = max(map(width_of, kinds), default=0)
@@ -177,9 +178,9 @@ def risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str
     return [*lines, *(layout.said("", f"{hidden:,} more{layout.more('v')}") if hidden else [])]
 
 
-def change_lines(prompt: Prompt, layout: Layout, rows: int | None) -> list[str]:
+def _change_lines(prompt: Prompt, layout: Layout, rows: int | None) -> list[str]:
     """What differs from the last approval: what is new in all files, then of the rest as much as there is room for."""
-    lines = change_summary(prompt, layout, hint=layout.more("d"))
+    lines = _change_summary(prompt, layout, hint=layout.more("d"))
     changes = prompt.changes or ()
     room = Room(
         files=len(changes),
@@ -191,48 +192,43 @@ def change_lines(prompt: Prompt, layout: Layout, rows: int | None) -> list[str]:
         other_characters=layout.room,
     )
     unseen = prompt.unseen
-    for number, (change, short) in enumerate(zip(changes, shortened(map(diff_of, changes), room), strict=True)):
+    for number, (change, short) in enumerate(
+        zip(changes, shorten((_lines_of(change.diff) for change in changes), room), strict=True)
+    ):
         unseen += short.unseen
         if number < LISTED or has_added(short.text):
-            lines += [*change_heading(change, layout), *diff_lines(short.text, layout)]
-    return [*lines, *unseen_lines(unseen, layout)]
+            lines += [*_change_heading(change, layout), *_diff_lines(short.text, layout)]
+    return [*lines, *_unseen_lines(unseen, layout)]
 
 
-def whole_change_lines(prompt: Prompt, layout: Layout) -> list[str]:
-    below = [line for change in whole_changes(prompt, layout) for line in change]
-    return [*change_summary(prompt, layout, hint=""), *below]
-
-
-def whole_changes(prompt: Prompt, layout: Layout) -> Iterator[list[str]]:
+def _whole_changes(prompt: Prompt, layout: Layout) -> Iterator[list[str]]:
+    yield _change_summary(prompt, layout, hint="")
     for change in prompt.changes or ():
-        diff = diff_lines(change.diff, layout) or layout.said("", "no text to compare")
-        yield [*change_heading(change, layout), *diff]
-    yield unseen_lines(prompt.unseen, replace(layout, has_keys=False))
+        diff = _diff_lines(change.diff, layout) or layout.said("", "no text to compare")
+        yield [*_change_heading(change, layout), *diff]
+    yield _unseen_lines(prompt.unseen, layout._replace(has_keys=False))
 
 
-def unseen_lines(count: int, layout: Layout) -> list[str]:
+def _unseen_lines(count: int, layout: Layout) -> list[str]:
     """What is new and out of sight is counted, and it is said where it can be seen."""
     how = layout.more("d") or "; 'skillkit trust diff SKILL --all' shows them"
-    return (
-        layout.said("", f"{count:,} added line{'' if count == 1 else 's'} not shown to the end{how}") if count else []
-    )
+    return layout.said("", f"{plural(count, 'added line')} not shown to the end{how}") if count else []
 
 
 def change_text(change: FileChange) -> str:
     """Our own words stand at the left margin, what the skill wrote stands behind a bar."""
-    heading = visible(change.path).replace("\n", "\\n").replace("\t", "\\t")
-    return "\n".join([f"{change.kind}: {heading}", *(f"  │ {line}" for line in visible(change.diff).splitlines())])
+    return "\n".join([f"{change.kind}: {on_one_line(change.path)}", *behind_bar(change.diff)])
 
 
-def diff_of(change: FileChange) -> list[str]:
-    return change.diff.removesuffix("\n").split("\n") if change.diff else []
+def _lines_of(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def has_added(diff: str) -> bool:
     return any(line.startswith("+") for line in diff.split("\n"))
 
 
-def change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
+def _change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
     if prompt.changes is None:
         return layout.said("Changed", "never approved before")
     if not prompt.changes:
@@ -243,28 +239,28 @@ def change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
     return layout.said("Changed", f"{', '.join(counted)} since it was approved{hint}")
 
 
-def change_heading(change: FileChange, layout: Layout) -> list[str]:
+def _change_heading(change: FileChange, layout: Layout) -> list[str]:
     return layout.quoted("", [f"{change.kind:<7}  {change.path}"], style=CYAN, limit=NAME_ROWS)
 
 
-def diff_lines(diff: str, layout: Layout) -> list[str]:
+def _diff_lines(diff: str, layout: Layout) -> list[str]:
     """Indented below their file."""
     lines: list[str] = []
-    for text in diff.removesuffix("\n").split("\n") if diff else ():
+    for text in _lines_of(diff):
         style = {"+": GREEN, "-": RED, "@": DIM, ".": DIM}.get(text[:1], "")
         lines += layout.quoted("", [text], style=style, at_words=False, start="  ")
     return lines
 
 
-def given_lines(command: PromptCommand, layout: Layout, suffix: str, *, limit: int | None) -> list[str]:
+def _given_lines(command: PromptCommand, layout: Layout, suffix: str, *, limit: int | None) -> list[str]:
     """What the caller gives the script."""
-    lines = argument_lines(command.argv, layout, f"Arguments{suffix}", limit=limit)
+    lines = _argument_lines(command.argv, layout, f"Arguments{suffix}", limit=limit)
     given = command.stdin.split("\n") if command.stdin else []
     return [*lines, *layout.quoted(f"Input{suffix}", given, at_words=False, limit=limit)]
 
 
-def argument_lines(argv: Sequence[str], layout: Layout, label: str, *, limit: int | None) -> list[str]:
-    """On one row where they fit; else each on rows of its own, numbered, so that a row's end is no word's end."""
+def _argument_lines(argv: Sequence[str], layout: Layout, label: str, *, limit: int | None) -> list[str]:
+    """On one row where they fit; else each on rows of its own, numbered, so that a row's end is not a word's end."""
     if not argv:
         return layout.said(label, "none")
     words = [as_word(word) for word in argv]
@@ -274,18 +270,18 @@ def argument_lines(argv: Sequence[str], layout: Layout, label: str, *, limit: in
     lines: list[str] = []
     for number, word in enumerate(words, 1):
         if limit is not None and len(lines) >= limit:
-            left = len(words) - number + 1
-            return [*lines, *layout.said("", f"{left:,} more argument{'' if left == 1 else 's'}{layout.more('v')}")]
+            left = plural(len(words) - number + 1, "more argument")
+            return [*lines, *layout.said("", f"{left}{layout.more('v')}")]
         start = f"{number:>{column}}  "
         lines += layout.quoted("" if lines else label, [word], at_words=False, start=start, limit=limit)
     return lines
 
 
-def source_lines(
+def _source_lines(
     command: PromptCommand, prompt: Prompt, layout: Layout, suffix: str, *, limit: int | None
 ) -> list[str]:
     """Numbered lines, those that a risk flag names marked; `limit` counts rows on the terminal."""
-    lines = command.source.replace("\r\n", "\n").removesuffix("\n").split("\n") if command.source else []
+    lines = _lines_of(command.source.replace("\r\n", "\n"))
     flagged = {risk.line for risk in prompt.risks if risk.path == command.script}
     column = len(str(len(lines) if limit is None else min(len(lines), limit)))
     rows: list[str] = []
@@ -294,12 +290,12 @@ def source_lines(
         start = f"{mark}{number:>{column}}  "
         rows += layout.quoted("", [line], style=style, at_words=False, start=start, limit=limit)
     is_cut = limit is not None and (len(rows) > limit or len(lines) > limit)
-    counted = f"{len(lines):,} line{'' if len(lines) == 1 else 's'}"
+    counted = plural(len(lines), "line")
     heading = f"the beginning of {counted}{layout.more('v')}" if is_cut else counted
     return [*layout.said(f"Source{suffix}", heading if lines else "empty"), *islice(rows, limit)]
 
 
-def short_lines(prompt: Prompt, layout: Layout) -> list[str]:
+def _short_lines(prompt: Prompt, layout: Layout) -> list[str]:
     """Two rows: what would run, and what a reader should look at."""
     scripts = ", ".join(command.script for command in prompt.commands)
     kinds = ", ".join(dict.fromkeys(risk.kind for risk in prompt.risks))
@@ -309,7 +305,7 @@ def short_lines(prompt: Prompt, layout: Layout) -> list[str]:
     return [*about, *layout.quoted("", [cut(f"risks: {kinds}", layout.room)], style=YELLOW)]
 
 
-def option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str, str]) -> list[str]:
+def _option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str, str]) -> list[str]:
     """A digit for each; what a grant covers stands beside it where there is room."""
     labels = [cut(harmless(option.label), layout.width - 6) for option in options]
     column = max(map(width_of, labels), default=0)
@@ -322,7 +318,7 @@ def option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str, 
     return lines
 
 
-def suffix_for(number: int, prompt: Prompt) -> str:
+def _suffix_for(number: int, prompt: Prompt) -> str:
     return "" if len(prompt.commands) == 1 else f" {number}"
 
 
@@ -334,5 +330,5 @@ def as_word(argument: str) -> str:
     if argument.isascii() and argument.isprintable() and argument and not set(argument) & NOT_PLAIN:
         return argument
     inside = argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    shown = "".join(escaped(char) if char.isspace() and char != " " else char for char in visible(inside))
+    shown = "".join(spell_out(char) if char.isspace() and char != " " else char for char in visible(inside))
     return f'"{shown}"'

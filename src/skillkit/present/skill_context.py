@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from skillkit.present.terminal import escaped as spelled_out
+from skillkit.core.values.text import spell_out as spelled_out
 
 __all__ = ["ScriptOutput", "SkillContext", "envelope"]
 
@@ -54,43 +54,43 @@ def envelope(context: SkillContext) -> str:
     directive = DIRECTIVE.format(skill=context.id)
     return "\n".join(
         [
-            f"<skill_context{attributes(id=context.id, status=context.status)}>",
-            f"<instructions>{escaped(context.instructions)}</instructions>",
+            f"<skill_context{_attributes(id=context.id, status=context.status)}>",
+            f"<instructions>{_escaped(context.instructions)}</instructions>",
             "<active_resources>",
-            *(output_element(output) for output in context.outputs),
+            *(_output_element(output) for output in context.outputs),
             "<reference_files>",
-            *(f"<file>{escaped(path)}</file>" for path in context.files),
+            *(f"<file>{_escaped(path)}</file>" for path in context.files),
             "</reference_files>",
             "</active_resources>",
-            f"<execution_directive>{escaped(directive)}</execution_directive>",
+            f"<execution_directive>{_escaped(directive)}</execution_directive>",
             "</skill_context>",
             "",
         ]
     )
 
 
-def output_element(output: ScriptOutput) -> str:
-    named = attributes(
+def _output_element(output: ScriptOutput) -> str:
+    named = _attributes(
         source=output.source,
         arguments=shlex.join(output.arguments) if output.arguments else None,
         status=output.status,
         exit_code=None if output.exit_code is None else str(output.exit_code),
     )
-    return f"<script_output{named}>{escaped(output.text)}</script_output>"
+    return f"<script_output{named}>{_escaped(output.text)}</script_output>"
 
 
-def attributes(**values: str | None) -> str:
+def _attributes(**values: str | None) -> str:
     written = {
-        name: IN_ATTRIBUTE.sub(lambda match: ATTRIBUTE[match[0]], representable(value))
+        name: IN_ATTRIBUTE.sub(lambda match: ATTRIBUTE[match[0]], _representable(value))
         for name, value in values.items()
         if value is not None
     }
     return "".join(f' {name}="{text}"' for name, text in written.items())
 
 
-def escaped(text: str) -> str:
-    return IN_TEXT.sub(lambda match: TEXT[match[0]], representable(text))
+def _escaped(text: str) -> str:
+    return IN_TEXT.sub(lambda match: TEXT[match[0]], _representable(text))
 
 
-def representable(text: str) -> str:
+def _representable(text: str) -> str:
     return UNCARRIED.sub(lambda match: spelled_out(match[0]), text)

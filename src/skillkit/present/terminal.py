@@ -1,52 +1,37 @@
-"""Text from anywhere -> text that is safe and tidy on a terminal."""
+"""Text from anywhere -> text that is safe and tidy on a terminal: cut, folded, in columns, or behind a gutter."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-__all__ = ["columns", "cut", "escaped", "least_width", "visible", "width_of", "wrapped"]
+from skillkit.core.values.text import on_one_line, visible
 
-# Characters that change how the text around them is shown: they can make it lie. Those that nobody has
-# assigned yet are drawn as each terminal likes.
-HIDING_CATEGORIES = frozenset(("Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"))
-# Letters, marks and symbols that are drawn as nothing at all: fillers, blanks, selectors of variants.
-UNSEEN = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
-    + "".join(map(chr, [*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)]))
-)
-# No script needs more marks on one character; a pile of them paints over the lines around it.
-MARKS_ON_ONE_CHARACTER = 4
+__all__ = [
+    "BOLD",
+    "CYAN",
+    "DIM",
+    "GREEN",
+    "RED",
+    "YELLOW",
+    "Layout",
+    "behind_bar",
+    "columns",
+    "cut",
+    "harmless",
+    "least_width",
+    "width_of",
+    "wrap",
+]
 
 NARROW_COLUMN, LAST_COLUMN = 12, 24
 
-
-def visible(text: str) -> str:
-    """Control, bidirectional and unseen characters written out as `\\x1b` or `\\u202e`; few marks on a letter."""
-    if text.isascii() and text.isprintable():
-        return text
-    shown = []
-    room = 0
-    for char in text:
-        if unicodedata.category(char)[0] == "M":
-            room -= 1
-            plain = room >= 0 and char not in UNSEEN
-        else:
-            plain = is_plain(char)
-            room = MARKS_ON_ONE_CHARACTER if plain and not char.isspace() else 0
-        shown.append(char if plain else escaped(char))
-    return "".join(shown)
-
-
-def is_plain(char: str) -> bool:
-    return char in "\n\t" or (unicodedata.category(char) not in HIDING_CATEGORIES and char not in UNSEEN)
-
-
-def escaped(char: str) -> str:
-    code = ord(char)
-    if code <= 0xFF:  # noqa: PLR2004 - the range that has a short form
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004
+BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"
+LABEL_COLUMNS = 11
+BESIDE_LABELS = 56  # columns; on less, a label stands above its text
+SHORTEST_PIECE = 8
+TAB_COLUMNS = 4
 
 
 def width_of(text: str) -> int:
@@ -69,11 +54,11 @@ def cut(text: str, width: int) -> str:
     return kept.rstrip() + "…"
 
 
-def wrapped(line: str, width: int, *, at_words: bool = True) -> Iterator[str]:
+def wrap(line: str, width: int, *, at_words: bool = True) -> Iterator[str]:
     """One line as several, none wider than `width` on any terminal; only spaces at a break between words are lost."""
     start = 0
     while len(line) - start > width or not line.isascii():
-        end = fitting(line, start, width)
+        end = _fitting(line, start, width)
         if end == len(line):
             break
         space = line.rfind(" ", start + 1, end + 1) if at_words else -1
@@ -89,11 +74,11 @@ def wrapped(line: str, width: int, *, at_words: bool = True) -> Iterator[str]:
         yield line[start:]
 
 
-def fitting(line: str, start: int, width: int) -> int:
+def _fitting(line: str, start: int, width: int) -> int:
     """Where the piece ends that begins at `start`; it has one character at least, and a mark stays with its letter."""
     used = 0
     for index in range(start, len(line)):
-        used += widest(line[index])
+        used += _widest(line[index])
         if used > width:
             end = index
             while end > start + 1 and unicodedata.category(line[end])[0] == "M":
@@ -102,7 +87,7 @@ def fitting(line: str, start: int, width: int) -> int:
     return len(line)
 
 
-def widest(char: str) -> int:
+def _widest(char: str) -> int:
     """Columns on the terminal that gives it most: some draw every symbol wide and every mark apart."""
     if char.isascii() or unicodedata.category(char)[0] == "M":
         return 1
@@ -136,3 +121,81 @@ def columns(rows: Sequence[Sequence[str]], width: int, *, indent: str = "  ", wh
         padded = [cell + " " * (size - width_of(cell)) for cell, size in zip(cells, widths, strict=True)]
         lines.append((indent + "  ".join([*padded, cut(row[-1], room)])).rstrip())
     return lines
+
+
+def behind_bar(text: str) -> list[str]:
+    """Somebody's lines where our own words stand at the left margin."""
+    return [f"  │ {line}" for line in visible(text).splitlines()]
+
+
+def harmless(line: str) -> str:
+    """On one line; whatever could move the cursor, hide or reorder is written out."""
+    return on_one_line(line.expandtabs(TAB_COLUMNS))
+
+
+class Layout(NamedTuple):
+    """Where our words and other people's stand on a page of this width, so that they cannot be mistaken for each other.
+
+    Labels and our own words are plain. Everything else, from a skill or a caller, stands behind a gutter: it can
+    never begin where a heading or an option of ours begins.
+    """
+
+    width: int
+    color: bool = False
+    has_keys: bool = True
+    """Whether whoever reads can press one to see more."""
+
+    def more(self, key: str) -> str:
+        """How to see the rest, where there is a way."""
+        return f"; {key} shows all" if self.has_keys else ""
+
+    @property
+    def room(self) -> int:
+        """Columns for text, behind label and gutter."""
+        return max(self.width - (LABEL_COLUMNS + 5 if self.width >= BESIDE_LABELS else 4), SHORTEST_PIECE)
+
+    def painted(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if self.color and style and text else text
+
+    def said(self, label: str, text: str) -> list[str]:
+        """Our own words."""
+        rows = [f"  {self.painted(piece, DIM)}" for piece in wrap(text, self.room)]
+        return self._labelled(label, rows)
+
+    def quoted(
+        self,
+        label: str,
+        lines: Iterable[str],
+        *,
+        style: str = "",
+        at_words: bool = True,
+        start: str = "",
+        limit: int | None = None,
+    ) -> list[str]:
+        """Anybody's words, made harmless; `start` is ours and stands before the first row of each line."""
+        rows: list[str] = []
+        for line in lines:
+            for prefix, piece in self._pieces(line, start, at_words=at_words, limit=limit):
+                if limit is not None and len(rows) == limit:
+                    return [*self._labelled(label, rows), *self.said("", f"more{self.more('v')}")]
+                gutter = self.painted("│", DIM)
+                rows.append(f"{gutter} {self.painted(prefix, DIM)}{self.painted(piece, style)}".rstrip())
+        return self._labelled(label, rows)
+
+    def _pieces(self, line: str, start: str, *, at_words: bool, limit: int | None) -> Iterator[tuple[str, str]]:
+        room = max(self.room - len(start), SHORTEST_PIECE)
+        # One row more than is shown: a line of megabytes is not worth the work, and its rest must not go unsaid.
+        kept = line if limit is None else line[: (limit + 1) * room]
+        prefix = start
+        for piece in wrap(harmless(kept), room, at_words=at_words):
+            yield prefix, piece
+            prefix = " " * len(start)
+        if len(kept) < len(line):
+            yield prefix, "…"
+
+    def _labelled(self, label: str, rows: list[str]) -> list[str]:
+        if self.width < BESIDE_LABELS:
+            above = [f"  {self.painted(label, BOLD)}"] if label and rows else []
+            return above + [f"  {row}" for row in rows]
+        labels = [self.painted(label, BOLD) + " " * (LABEL_COLUMNS - len(label)), *[" " * LABEL_COLUMNS] * len(rows)]
+        return [f"  {name} {row}" for name, row in zip(labels, rows, strict=False)]

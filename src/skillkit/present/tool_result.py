@@ -10,25 +10,48 @@ from skillkit.core.exceptions import (
     ApprovalDeclinedError,
     ApprovalUnavailableError,
     ContentLoadError,
+    InterpreterNotFoundError,
     ScriptNotFoundError,
     ScriptRefusedError,
     SkillKitError,
     SkillNotFoundError,
 )
-from skillkit.core.runs import ScriptExecutionResult
+from skillkit.core.values.runs import ScriptExecutionResult
 
 __all__ = [
+    "MISSING_FOR_COMMANDS",
     "SHOWN_CHARACTERS",
+    "STATUS_WORDS",
+    "RefusalStatus",
     "ScriptToolResult",
     "refusal_status",
     "refusal_text",
     "run_status",
     "run_text",
-    "shortened",
+    "shorten",
     "told_output",
 ]
 
 SHOWN_CHARACTERS = 30_000
+RefusalStatus = Literal["declined", "approval_unavailable", "not_found", "refused"]
+STATUS_OF_ERROR: dict[type[SkillKitError], RefusalStatus] = {
+    ApprovalDeclinedError: "declined",
+    ApprovalUnavailableError: "approval_unavailable",
+}
+MISSING = (SkillNotFoundError, ScriptNotFoundError, ContentLoadError)
+MISSING_FOR_COMMANDS = (SkillNotFoundError, ScriptNotFoundError, InterpreterNotFoundError)
+"""Where a command is typed, as in a shell: its interpreter belongs to what can be missing."""
+STATUS_WORDS = {
+    "ok": "done",
+    "timeout": "stopped, its time was over",
+    "declined": "not approved",
+    "approval_unavailable": "not run, nobody could approve it",
+    "not_found": "not found",
+    "invalid_arguments": "not run, its arguments do not fit",
+    "needs_arguments": "not run, it needs arguments",
+    "refused": "not run",
+}
+"""A status in words for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +97,11 @@ def told_output(result: ScriptExecutionResult) -> str:
 
 def run_text(result: ScriptExecutionResult, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
     """As much of the output as a model should read, and the known cause of a failure."""
-    shown = shortened(told_output(result), rest, limit)
+    shown = shorten(told_output(result), rest, limit)
     return f"{shown.rstrip()}\n\n{result.hint}" if result.hint else shown
 
 
-def shortened(text: str, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
+def shorten(text: str, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
     """Its beginning and its end, with a note between them of how much is missing and where it is."""
     missing, tail = len(text) - limit, limit // 3
     if missing <= 0:
@@ -88,13 +111,14 @@ def shortened(text: str, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
     return f"{text[: limit - tail]}\n{note}\n{text[-tail:]}"
 
 
-def refusal_status(error: SkillKitError) -> str:
-    if isinstance(error, ApprovalDeclinedError):
-        return "declined"
-    if isinstance(error, ApprovalUnavailableError):
-        return "approval_unavailable"
-    is_missing = isinstance(error, SkillNotFoundError | ScriptNotFoundError | ContentLoadError)
-    return "not_found" if is_missing else "refused"
+def refusal_status(error: SkillKitError, missing: tuple[type[SkillKitError], ...] = MISSING) -> RefusalStatus:
+    """The one word for why nothing ran; `missing` are the errors that say: there is no such thing."""
+    if isinstance(error, missing):
+        return "not_found"
+    for kind, status in STATUS_OF_ERROR.items():
+        if isinstance(error, kind):
+            return status
+    return "refused"
 
 
 def refusal_text(status: str, message: str, error: SkillKitError | None = None) -> str:

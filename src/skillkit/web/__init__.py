@@ -11,13 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from skillkit.core.decide.requests import World
     from skillkit.core.manager import SkillManager
+    from skillkit.core.store.world import World
     from skillkit.web.access import Access
 
 __all__ = ["create_app", "require_web"]
 
-PACKAGES = ("starlette", "uvicorn", "pygments")
+PACKAGES = ("starlette", "uvicorn", "jinja2", "pygments")
 
 
 def require_web() -> None:

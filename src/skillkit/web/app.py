@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -11,27 +12,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from skillkit.core.decide.requests import World
 from skillkit.core.exceptions import AuditUnavailableError, StateUnavailableError
 from skillkit.core.manager import SkillManager
-from skillkit.web import api
+from skillkit.core.store.world import World
 from skillkit.web.access import Access
-from skillkit.web.answers import answer_page
-from skillkit.web.audit_view import audit_page
-from skillkit.web.events import Events
-from skillkit.web.files import favicon, static_file, web_manifest
-from skillkit.web.gate import SECURITY_HEADERS, Gate
-from skillkit.web.history_view import history_page
-from skillkit.web.login import login_page, new_login_link
-from skillkit.web.markup import tag
-from skillkit.web.pending_view import pending_page
-from skillkit.web.refusals import Refusal, api_error, is_api, problem_page, refused
-from skillkit.web.request_view import changes_page, request_page, source_page
-from skillkit.web.served import Served
-from skillkit.web.skills_view import skill_page, skills_page
-from skillkit.web.streams import event_stream
+from skillkit.web.access.gate import SECURITY_HEADERS, Gate, login_page, new_login_link
+from skillkit.web.context import Context
+from skillkit.web.html import path_within
+from skillkit.web.html.refusals import Refusal, api_error, is_api, problem_page, refuse
+from skillkit.web.live import Events
+from skillkit.web.views import api, requests
+from skillkit.web.views.audit import audit_page
+from skillkit.web.views.skills import skill_page, skills_page
 
 __all__ = ["application"]
+
+MEDIA_TYPES = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "favicon.svg": "image/svg+xml",
+    "manifest.webmanifest": "application/manifest+json",
+}
 
 
 def application(
@@ -40,61 +41,69 @@ def application(
     """As `skillkit.web.create_app`."""
     access = access or Access.fresh()
     app = Starlette(
-        routes=routes(),
+        routes=_routes(),
         middleware=[Middleware(Gate, access=access, hosts=hosts)],
         exception_handlers={
-            HTTPException: on_http_error,
-            StateUnavailableError: on_state_error,
-            AuditUnavailableError: on_state_error,
-            Exception: on_failure,
+            HTTPException: _on_http_error,
+            StateUnavailableError: _on_state_error,
+            AuditUnavailableError: _on_state_error,
+            Exception: _on_failure,
         },
     )
     app.router.redirect_slashes = False
-    app.state.served = Served(world, manager, access, Events(world))
+    app.state.context = Context(world, manager, access, Events(world))
     return app
 
 
-def routes() -> list[BaseRoute]:
+def _routes() -> list[BaseRoute]:
     """A request's id may hold a slash, so what stands behind it is matched first."""
     one = "/requests/{request_id:path}"
     return [
-        Route("/", pending_page),
+        Route("/", requests.pending_page),
         Route("/login", login_page),
-        Route(f"{one}/answer", answer_page, methods=["POST"]),
-        Route(f"{one}/source/{{number:int}}", source_page),
-        Route(f"{one}/changes", changes_page),
-        Route(one, request_page),
-        Route("/history", history_page),
+        Route(f"{one}/answer", requests.answer_page, methods=["POST"]),
+        Route(f"{one}/source/{{number:int}}", requests.source_page),
+        Route(f"{one}/changes", requests.changes_page),
+        Route(one, requests.request_page),
+        Route("/history", requests.history_page),
         Route("/audit", audit_page),
         Route("/skills", skills_page),
         Route("/skills/{name:path}", skill_page),
-        Route("/events", event_stream),
-        Route("/static/{name}", static_file),
-        Route("/favicon.svg", favicon),
-        Route("/manifest.webmanifest", web_manifest),
+        Route("/events", api.event_stream),
+        Route("/static/{name}", _static_file),
+        Route("/favicon.svg", _static_file),
+        Route("/manifest.webmanifest", _static_file),
         Route("/api/v1/requests", api.list_requests),
         Route(f"/api/v1{one}/answer", api.answer_request, methods=["POST"]),
         Route(f"/api/v1{one}", api.one_request),
-        Route("/api/v1/events", event_stream),
+        Route("/api/v1/events", api.event_stream),
         Route("/api/v1/login-links", new_login_link, methods=["POST"]),
         Route("/api/v1/openapi.json", api.description),
     ]
 
 
-def on_http_error(request: Request, error: Exception) -> Response:
+def _static_file(request: Request) -> Response:
+    """By name from a short list; a path never reaches the file system."""
+    name = path_within(request).removeprefix("/static").removeprefix("/")
+    if name not in MEDIA_TYPES:
+        return refuse(request, Refusal.NOT_FOUND)
+    return Response((files("skillkit.web") / "static" / name).read_bytes(), media_type=MEDIA_TYPES[name])
+
+
+def _on_http_error(request: Request, error: Exception) -> Response:
     is_method = isinstance(error, HTTPException) and error.status_code == Refusal.METHOD.status
-    return refused(request, Refusal.METHOD if is_method else Refusal.NOT_FOUND)
+    return refuse(request, Refusal.METHOD if is_method else Refusal.NOT_FOUND)
 
 
-def on_state_error(request: Request, error: Exception) -> Response:
+def _on_state_error(request: Request, error: Exception) -> Response:
     """The sentence names the file and the remedy."""
     if is_api(request):
         return api_error(503, "state_unavailable", str(error))
-    return problem_page(request, 503, "The world's state cannot be read", tag("p", str(error)))
+    return problem_page(request, 503, "The world's state cannot be read", str(error))
 
 
-def on_failure(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the server logs it
+def _on_failure(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the server logs it
     """Made outside of the gate, so it brings its own headers."""
-    response = refused(request, Refusal.FAILED)
+    response = refuse(request, Refusal.FAILED)
     response.headers.update(SECURITY_HEADERS)
     return response

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Self
 
 from skillkit.approvers.store import StoreApprover
-from skillkit.core.decide.requests import LIFETIME_SECONDS, World
 from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError, StateUnavailableError
 from skillkit.core.manager import SkillManager
-from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.store.world import LIFETIME_SECONDS, World
+from skillkit.core.values.questions import OptionRequest
 from skillkit.web import require_web
 from skillkit.web.desktop import notify, open_browser
-from skillkit.web.presence import announced, running_page
+from skillkit.web.presence import announce, running_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.web.serving import PageServer
+    from skillkit.web.server import PageServer
 
 __all__ = ["LocalPage", "WebApprover"]
 
@@ -36,7 +36,7 @@ class LocalPage:
         self.world = World(state_dir)
         self.manager = manager
         self.port = port
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._open = ExitStack()
         self._server: PageServer | None = None
 
@@ -49,29 +49,26 @@ class LocalPage:
         """Where it is; a page is started if there is none."""
         with self._lock:
             running = None if self._server else running_page(self.world.folder)
-            return running.address if running is not None else self._served().address
+            return (running or self.serve()).address
 
     def link(self) -> str:
         """One that logs a person in, once; a page of another process that gives none is replaced by our own."""
         with self._lock:
             running = None if self._server else running_page(self.world.folder)
-            return (running.new_link() if running is not None else "") or self._served().login_url()
+            return (running.new_link() if running is not None else "") or self.serve().login_url()
 
-    def serve(self) -> None:
+    def serve(self) -> PageServer:
         """From this process, even if another one does already."""
+        from skillkit.web.server import PageServer
+
         with self._lock:
-            self._served()
-
-    def _served(self) -> PageServer:
-        from skillkit.web.serving import PageServer
-
-        if self._server is None:
-            with ExitStack() as opening:
-                server = opening.enter_context(PageServer(self.world, manager=self.manager, port=self.port))
-                opening.enter_context(announced(self.world.folder, server.address, server.access.api_token))
-                self._open = opening.pop_all()
-            self._server = server
-        return self._server
+            if self._server is None:
+                with ExitStack() as opening:
+                    server = opening.enter_context(PageServer(self.world, manager=self.manager, port=self.port))
+                    opening.enter_context(announce(self.world.folder, server.address, server.access.api_token))
+                    self._open = opening.pop_all()
+                self._server = server
+            return self._server
 
     def close(self) -> None:
         with self._lock:
@@ -86,7 +83,7 @@ class LocalPage:
         self.close()
 
 
-class WebApprover:
+class WebApprover(StoreApprover):
     """Waits for whoever answers first; the answer names their channel, `web` for the page.
 
     With `open_browser` the first question opens the page; every later one only notifies.
@@ -103,21 +100,16 @@ class WebApprover:
         expires_in: float = LIFETIME_SECONDS,
     ) -> None:
         self.page = LocalPage(state_dir, manager=manager)
-        self.expires_in = expires_in
+        super().__init__(self.page.world, expires_in, announce=self._show)
         self._opens = open_browser
         self._lock = threading.Lock()
         self._was_opened = False
 
-    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+    def _show(self, _: OptionRequest) -> None:
         try:
             self.page.address()
         except (OSError, ConfigurationError, StateUnavailableError) as error:
-            reason = "the approval page cannot be served"
-            raise ApprovalUnavailableError(f"Not approved: {reason}. {error}", reasons=[reason]) from error
-        self._show()
-        return StoreApprover(self.page.world, self.expires_in).ask(request, cancel)
-
-    def _show(self) -> None:
+            raise ApprovalUnavailableError.because("the approval page cannot be served", str(error)) from error
         with self._lock:
             is_first, self._was_opened = not self._was_opened, True
         if self._opens and is_first:

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from skillkit.core.owned import is_own_state, require_own_folder
+from skillkit.core.paths import is_own_state, require_own_folder
 from skillkit.core.run.kernel import started_at
 
-__all__ = ["RunningPage", "announced", "running_page"]
+__all__ = ["RunningPage", "announce", "running_page"]
 
 FILE_NAME = "page.json"
 PATIENCE_SECONDS = 5.0
@@ -67,7 +67,7 @@ def running_page(folder: Path) -> RunningPage | None:
 
 
 @contextmanager
-def announced(folder: Path, address: str, token: str) -> Iterator[None]:
+def announce(folder: Path, address: str, token: str) -> Iterator[None]:
     """For as long as the page serves; only the owner can read the file."""
     page = RunningPage(address, os.getpid(), started_at(os.getpid()), token)
     path = folder / FILE_NAME

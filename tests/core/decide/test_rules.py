@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import COMMAND
+from support.commands import COMMAND
 
 from skillkit import (
     GUARDED,
@@ -17,9 +17,9 @@ from skillkit import (
     ToolRestrictionError,
 )
 from skillkit.core.decide import rules
-from skillkit.core.decide.rules import Ruling, Verdict, after_change, decide, decided
-from skillkit.core.runs import Decision
-from skillkit.core.values import Workspace
+from skillkit.core.decide.rules import Verdict, after_change, after_widening, decide, under_approval
+from skillkit.core.values.runs import Decision
+from skillkit.core.values.skills import Workspace
 
 
 def decision(policy: ScriptPolicy, **changes: object) -> Decision:
@@ -27,7 +27,7 @@ def decision(policy: ScriptPolicy, **changes: object) -> Decision:
 
 
 def test_what_policy_allows_may_run() -> None:
-    assert decide(COMMAND, STANDARD) == Ruling(Decision.ALLOW, ("Policy allows scripts.",), None)
+    assert decide(COMMAND, STANDARD) == Verdict(Decision.ALLOW, ("Policy allows scripts.",), None)
 
 
 def test_without_allow_scripts_nothing_runs_whatever_else_is_said() -> None:
@@ -40,9 +40,17 @@ def test_without_allow_scripts_nothing_runs_whatever_else_is_said() -> None:
     assert ruling.error.reasons == ruling.reasons
 
 
-@pytest.mark.parametrize(("approval", "expected"), [("never", 0), ("first_run", 1), ("always", 1)])
-def test_approval_adds_a_question(approval: str, expected: int) -> None:
-    assert decision(replace(STANDARD, approval=approval)) == expected
+@pytest.mark.parametrize(
+    ("approval", "expected", "reason"),
+    [
+        ("never", Decision.ALLOW, "Policy allows scripts."),
+        ("first_run", Decision.ASK, "Policy asks a person before a skill's first run."),
+        ("always", Decision.ASK, "Policy asks a person before every run."),
+    ],
+)
+def test_approval_adds_a_question(approval: str, expected: Decision, reason: str) -> None:
+    ruling = decide(COMMAND, replace(STANDARD, approval=approval))
+    assert (ruling.decision, ruling.reasons) == (expected, (reason,))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +71,7 @@ def test_what_only_the_instructions_ask_for_needs_a_person_unless_all_is_trusted
 ) -> None:
     ruling = decide(replace(COMMAND, from_instructions=True), policy)
     assert (ruling.decision, ruling.is_coverable) == (expected, expected is Decision.ASK)
+    assert ("The skill's own instructions ask for this run." in ruling.reasons) == (expected is Decision.ASK)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +97,11 @@ def test_what_only_the_instructions_ask_for_needs_a_person_unless_all_is_trusted
 )
 def test_allowed_tools_by_mode(tools: tuple[str, ...], mode: str, expected: Decision) -> None:
     assert decision(replace(STANDARD, allowed_tools_mode=mode), allowed_tools=tools) is expected
+
+
+def test_a_question_about_a_tool_says_which_and_for_which_script() -> None:
+    ruling = decide(COMMAND, replace(STANDARD, allowed_tools_mode="grant"))
+    assert ruling.reasons == ("The skill's allowed-tools do not list 'Bash' for 'scripts/run.sh'.",)
 
 
 def test_a_skill_cannot_approve_itself() -> None:
@@ -138,6 +152,11 @@ def test_a_program_needs_an_entry_without_a_slash(patterns: tuple[str, ...], exp
 def test_the_refusal_of_a_script_names_it_and_what_may_run() -> None:
     ruling = decide(COMMAND, replace(STANDARD, allowed_commands=("git", "other/*")))
     assert ruling.reasons == ("'scripts/run.sh' matches none of 'allowed_commands': ['other/*'].",)
+
+
+def test_the_refusal_of_a_program_names_it_and_the_setting() -> None:
+    ruling = decide(replace(COMMAND, is_program=True, script_name="say", interpreter="say"), STANDARD)
+    assert ruling.reasons == ("'allowed_commands' does not name the program 'say'; add it if that is wanted.",)
 
 
 def test_a_command_whose_interpreter_is_not_listed_is_refused_whoever_made_it() -> None:
@@ -248,33 +267,34 @@ def test_an_earlier_approval_answers_only_what_it_was_given_for(policy: ScriptPo
 def test_one_question_that_no_earlier_approval_answers_keeps_all_of_them_open() -> None:
     ruling = decide(AGENTS, GUARDED)
     assert (len(ruling.reasons), ruling.is_coverable) == (2, False)
-    assert decided(ruling, "trust") is ruling
+    assert under_approval(ruling, "trust") is ruling
 
 
 @pytest.mark.parametrize(("approved_by", "reason"), [("session", "Approved in this session."), ("trust", "Trusted.")])
 def test_an_approval_of_this_digest_answers(approved_by: str, reason: str) -> None:
-    assert decided(decide(COMMAND, GUARDED), approved_by) == Ruling(Decision.ALLOW, (reason,), None, is_coverable=False)
+    assert under_approval(decide(COMMAND, GUARDED), approved_by) == Verdict(
+        Decision.ALLOW, (reason,), None, is_coverable=False
+    )
 
 
 @pytest.mark.parametrize("approved_by", [None, "", "flag"])
 def test_nothing_else_answers(approved_by: str | None) -> None:
     ruling = decide(COMMAND, GUARDED)
-    assert decided(ruling, approved_by) is ruling
+    assert under_approval(ruling, approved_by) is ruling
 
 
 @pytest.mark.parametrize("decision", [Decision.ALLOW, Decision.DENY])
 def test_an_approval_changes_nothing_where_nothing_is_asked(decision: Decision) -> None:
-    ruling = Ruling(decision, ("x",), None, is_coverable=True)
-    assert decided(ruling, "trust") is ruling
+    ruling = Verdict(decision, ("x",), None, is_coverable=True)
+    assert under_approval(ruling, "trust") is ruling
 
 
-def test_verdicts_and_rulings_never_change() -> None:
-    for value in (Verdict(Decision.ALLOW, "x"), Ruling(Decision.ALLOW, ("x",))):
-        with pytest.raises(AttributeError):
-            value.decision = Decision.DENY  # type: ignore[misc]  # that is the point
-        assert not hasattr(value, "__dict__")
-    assert not Verdict(Decision.ASK, "x").is_coverable
-    assert not Ruling(Decision.ASK, ("x",)).is_coverable
+def test_verdicts_never_change() -> None:
+    value = Verdict(Decision.ALLOW, ("x",))
+    with pytest.raises(AttributeError):
+        value.decision = Decision.DENY  # type: ignore[misc]  # that is the point
+    assert not hasattr(value, "__dict__")
+    assert not Verdict(Decision.ASK, ("x",)).is_coverable
 
 
 def test_these_are_the_rules() -> None:
@@ -308,3 +328,20 @@ def test_after_a_change_a_skill_is_asked_about_for_that_reason_and_all_else_stay
         "Policy asks a person again, because the skill changed since it was approved.",
     )
     assert changed._replace(reasons=asked.reasons) == asked
+
+
+@pytest.mark.parametrize(
+    ("is_known", "reason"),
+    [
+        (True, "Policy asks a person again, because the run would get more than what was approved."),
+        (
+            False,
+            "Policy asks a person once more, because an older skillkit did not keep within which walls it was approved.",
+        ),
+    ],
+)
+def test_within_wider_walls_a_skill_is_asked_about_for_that_reason_and_all_else_stays(
+    is_known: bool, reason: str
+) -> None:
+    asked = decide(COMMAND, GUARDED)
+    assert after_widening(asked, is_known=is_known) == asked._replace(reasons=(reason,))

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from skillkit import SkillNotFoundError
-from skillkit.core.find.discovery import FoundSkill
-from skillkit.core.find.index import SkillIndex
+from skillkit.core.find.index import FoundSkill, SkillIndex
 from skillkit.core.find.reading import Reading
 from skillkit.core.find.roots import Root
-from skillkit.core.values import Diagnostic
+from skillkit.core.values.skills import Diagnostic
 
 
 def skill(source: str, name: str, folder: str = "") -> FoundSkill:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_folders import codes, discovered, metadata_of, reading_of_text, skill_folder
+from support.skill_folders import codes, discovered, metadata_of, reading_of_text, skill_folder
 
 from skillkit.core.find.roots import PROJECT, Root
 from skillkit.core.models import Skill

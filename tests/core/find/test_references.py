@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skill_folders import skill_folder
+from support.skill_folders import skill_folder
 
 from skillkit import Skill, SkillMetadata
-from skillkit.core.find.references import References, references_in
-from skillkit.core.find.references.reader import LINKED_FILES
+from skillkit.core.find.references import LINKED_FILES, References, references_in
 
 FILES = {
     "scripts/x.py": "print('x')\n",

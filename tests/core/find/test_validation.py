@@ -5,11 +5,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from skill_folders import skill_folder
+from support.skill_folders import skill_folder
 
 from skillkit import SkillManager
 from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
-from skillkit.core.values import Diagnostic
+from skillkit.core.values.skills import Diagnostic
 
 GOOD = "name: s\ndescription: Does it.\n"
 
@@ -151,7 +151,7 @@ def test_what_hinders_the_search_is_told(tmp_path: Path) -> None:
 
 
 def test_strictness_leaves_loading_alone(tmp_path: Path) -> None:
-    from skill_folders import discovered, metadata_of
+    from support.skill_folders import discovered, metadata_of
 
     skill_folder(tmp_path / "root", "s", frontmatter="name: A B\ndescription: a: b\nversion: 1.10\n")
     assert metadata_of(discovered(tmp_path / "root"))["A B"].version == "1.10"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from skill_folders import codes, skill_folder
+from support.skill_folders import codes, skill_folder
 
 from skillkit.core.find import walk as walk_module
 from skillkit.core.find.walk import Walk

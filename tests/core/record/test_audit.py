@@ -19,7 +19,7 @@ import pytest
 from skillkit.core.exceptions import AuditUnavailableError, ScriptError
 from skillkit.core.record import JSON, AuditLog, Checkpoint, Record, Verification
 from skillkit.core.record.chain import canonical_json, chained_row, exact_fields, first_link, record_from
-from skillkit.core.state import StateStore
+from skillkit.core.store.state import StateStore
 
 RUN: dict[str, JSON] = {"skill": "pdf", "session": "one", "script": "scripts/extract.py", "exit_code": 0}
 
@@ -278,7 +278,7 @@ WRITE_UNTIL_IT_FAILS = """
 import resource, sys
 from skillkit.core.exceptions import AuditUnavailableError
 from skillkit.core.record import AuditLog
-from skillkit.core.state import StateStore
+from skillkit.core.store.state import StateStore
 log = AuditLog(StateStore(sys.argv[1]))
 log.append("started", {})
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
@@ -339,7 +339,7 @@ def test_a_missing_table_refuses_the_record(log: AuditLog, store: StateStore) ->
 WRITER = """
 import sys
 from skillkit.core.record import AuditLog
-from skillkit.core.state import StateStore
+from skillkit.core.store.state import StateStore
 log = AuditLog(StateStore(sys.argv[1]))
 for number in range(int(sys.argv[2])):
     record = log.append("finished", {"writer": sys.argv[3], "number": number})
@@ -368,6 +368,17 @@ def test_threads_writing_at_once_keep_one_chain(log: AuditLog) -> None:
     for thread in threads:
         thread.join()
     assert (log.verify().ok, log.verify().count) == (True, 400)
+
+
+def test_a_file_that_another_thread_began_anew_keeps_a_chain_of_its_own(log: AuditLog, store: StateStore) -> None:
+    """The numbers fit: one record was in the file that is gone, and one is in the new one."""
+    log.append("started", RUN)
+    store.path.rename(store.path.with_suffix(".gone"))
+    other = threading.Thread(target=AuditLog(store).append, args=("started", RUN))
+    other.start()
+    other.join()
+    log.append("finished", RUN)
+    assert (log.verify().ok, log.verify().count) == (True, 2)
 
 
 def test_two_stores_of_one_world_in_one_process_keep_one_chain(log: AuditLog, store: StateStore) -> None:
@@ -429,7 +440,7 @@ def test_each_record_is_mirrored_once_at_the_level_of_its_outcome(
 
 def test_a_program_without_logging_prints_nothing(tmp_path: Path) -> None:
     code = (
-        "import sys; from skillkit.core.record import AuditLog; from skillkit.core.state import StateStore; "
+        "import sys; from skillkit.core.record import AuditLog; from skillkit.core.store.state import StateStore; "
         "AuditLog(StateStore(sys.argv[1])).append('refused', {})"
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)

@@ -16,7 +16,6 @@ from skillkit.core.record.chain import (
     JSON,
     Checkpoint,
     Record,
-    Row,
     Verification,
     canonical_json,
     chained_row,
@@ -27,6 +26,7 @@ from skillkit.core.record.chain import (
     record_from,
     verification_of,
 )
+from skillkit.core.store.audit_rows import Row
 
 WORLD = "0123456789abcdef0123456789abcdef"
 MOMENT = "2026-01-02T03:04:05.000006Z"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -171,18 +172,17 @@ def test_nothing_given_shows_nothing() -> None:
     assert redacted_arguments(None, ()).shown == ""
 
 
-@pytest.mark.parametrize("pad", range(215, 262))
-def test_a_mask_is_never_cut_open(pad: int) -> None:
-    shown = redacted_arguments(None, ["x" * pad, "--token=hunter2hunter2"]).shown
-    assert len(shown) <= 256
-    assert "hunter2" not in shown
-    assert shown.replace("[masked]", "").count("[") == 1
+def test_a_mask_is_never_cut_open() -> None:
+    for pad in range(215, 262):
+        shown = redacted_arguments(None, ["x" * pad, "--token=hunter2hunter2"]).shown
+        assert len(shown) <= 256, pad
+        assert "hunter2" not in shown, pad
+        assert shown.replace("[masked]", "").count("[") == 1, pad
 
 
 @pytest.mark.parametrize("pad", [0, 200, 240, 250, 7100, 7168, 8150, 8170, 8190, 8192, 9000])
-@pytest.mark.parametrize("secret", SHAPES)
-def test_a_secret_that_straddles_a_border_does_not_show_its_beginning(pad: int, secret: str) -> None:
-    for filler in ("x ", "[ghp_abcdefghijklmnopqrstuvwxyz0123456789] "):
+def test_a_secret_that_straddles_a_border_does_not_show_its_beginning(pad: int) -> None:
+    for secret, filler in product(SHAPES, ("x ", "[ghp_abcdefghijklmnopqrstuvwxyz0123456789] ")):
         text = (filler * (pad // len(filler) + 1))[:pad] + " " + secret
         shown = redacted_arguments({"x": text}, ()).shown
         assert secret[:9] not in shown

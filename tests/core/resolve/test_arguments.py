@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillkit import ArgumentSerializationError, ArgumentSizeError
-from skillkit.core.resolve.arguments import received, stdin_bytes, words
+from skillkit.core.resolve.arguments import parse_arguments, stdin_bytes, words
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -76,5 +76,5 @@ def test_a_refused_word_is_not_repeated_in_the_error(secret: str) -> None:
 def test_two_keys_that_become_one_name_are_refused() -> None:
     given = {1: "/etc/shadow", "1": "harmless"}
     with pytest.raises(ArgumentSerializationError, match="stands twice"):
-        received(given, stdin_bytes(given, None))
-    assert received({"a": (1, 2)}, stdin_bytes({"a": (1, 2)}, None)) == {"a": [1, 2]}
+        parse_arguments(given, stdin_bytes(given, None))
+    assert parse_arguments({"a": (1, 2)}, stdin_bytes({"a": (1, 2)}, None)) == {"a": [1, 2]}

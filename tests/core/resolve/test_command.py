@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from skill_folders import skill_folder
+from support.skill_folders import skill_folder
 
 from skillkit import (
     ArgumentSerializationError,
@@ -16,10 +16,9 @@ from skillkit import (
     Skill,
     SkillMetadata,
 )
-from skillkit.core.digest import manifest_of
+from skillkit.core.models.digest import manifest_of
 from skillkit.core.resolve import CallArguments, resolve_command
 from skillkit.core.resolve.command import refuse_batch_metacharacters
-from skillkit.core.resolve.interpreters import Interpreter
 
 POLICY = ScriptPolicy(allow_scripts=True)
 
@@ -93,9 +92,9 @@ def test_a_workspace_that_policy_wants_must_be_named(skill: Skill, tmp_path: Pat
 @pytest.mark.parametrize("word", ["a&b", "a|b", "<x", ">x", "^", "%PATH%", "!x!", 'say "x"', "(x)", "a\nb"])
 def test_batch_files_refuse_what_cmd_would_interpret(word: str) -> None:
     with pytest.raises(ArgumentSerializationError, match="cmd would interpret"):
-        refuse_batch_metacharacters(Interpreter("cmd", "cmd.exe"), ("fine", word))
-    refuse_batch_metacharacters(Interpreter("bash", "/bin/bash"), (word,))
-    refuse_batch_metacharacters(Interpreter("cmd", "cmd.exe"), ("fine", "C:\\x", "a-b_c.d"))
+        refuse_batch_metacharacters("cmd", ("fine", word))
+    refuse_batch_metacharacters("bash", (word,))
+    refuse_batch_metacharacters("cmd", ("fine", "C:\\x", "a-b_c.d"))
 
 
 def test_a_command_knows_which_paths_its_arguments_name(skill: Skill, tmp_path: Path) -> None:

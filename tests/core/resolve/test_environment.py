@@ -182,6 +182,18 @@ def test_another_object_in_the_place_of_the_environment_is_read_like_any_mapping
     assert built(os.environ)["HOME"] == "/home/ann"
 
 
+def test_a_name_that_another_thread_removes_meanwhile_is_no_error() -> None:
+    class Losing(UserDict[str, str]):
+        """Of what it lists and says it has, nothing is there when it is asked for."""
+
+        def __getitem__(self, name: str) -> str:
+            raise KeyError(name)
+
+    policy = ScriptPolicy(pass_environment=("TOKEN",))
+    assert "TOKEN" not in built(Losing({"LANG": "C", "TOKEN": "t"}), policy=policy)
+    assert "LANG" not in built(Losing({"LANG": "C", "TOKEN": "t"}), policy=ScriptPolicy(inherit_environment=True))
+
+
 def test_every_change_of_the_environment_is_seen_and_no_name_is_too_odd(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = ScriptPolicy(inherit_environment=True)
     monkeypatch.setitem(os.environb, b"ODD\xff", b"\xfe\n")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from skillkit.core.run import ProcessRequest, run_process
 from skillkit.core.run import process as process_module
+from skillkit.core.run.process import ProcessRequest, run_process
 from skillkit.core.run.sandbox.base import descriptor
-from skillkit.core.runs import ProcessExit
+from skillkit.core.values.runs import ProcessExit, RunControl
 
 ENVIRONMENT = {"PATH": os.defpath, "GREETING": "hello"}
 
@@ -194,7 +194,7 @@ def test_an_event_cancels() -> None:
     cancel = threading.Event()
     threading.Timer(0.2, cancel.set).start()
 
-    ended = run_process(request_for("/bin/sleep", "60"), cancel=cancel)
+    ended = run_process(request_for("/bin/sleep", "60"), RunControl(cancel=cancel))
 
     assert (ended.status, ended.timed_out, ended.cancelled) == (-9, False, True)
 
@@ -204,7 +204,7 @@ def test_a_readable_descriptor_cancels() -> None:
     try:
         threading.Timer(0.2, os.write, (writer, b"!")).start()
 
-        ended = run_process(request_for("/bin/sleep", "60"), wakeup_fd=reader)
+        ended = run_process(request_for("/bin/sleep", "60"), RunControl(wakeup_fd=reader))
 
         assert (ended.status, ended.timed_out, ended.cancelled) == (-9, False, True)
     finally:
@@ -216,7 +216,7 @@ def test_a_command_cancelled_beforehand_does_not_start(tmp_path: Path) -> None:
     cancel = threading.Event()
     cancel.set()
 
-    ended = run_process(request_for("/bin/touch", str(tmp_path / "ran")), cancel=cancel)
+    ended = run_process(request_for("/bin/touch", str(tmp_path / "ran")), RunControl(cancel=cancel))
 
     assert (ended.status, ended.cancelled, list(tmp_path.iterdir())) == (-9, True, [])
 
@@ -229,7 +229,9 @@ def test_output_is_heard_while_the_script_runs() -> None:
         heard.append((stream, chunk))
         cancel.set()
 
-    ended = run_process(request_for("/bin/bash", "-c", "echo now; sleep 60"), cancel=cancel, on_output=listen)
+    ended = run_process(
+        request_for("/bin/bash", "-c", "echo now; sleep 60"), RunControl(cancel=cancel, on_output=listen)
+    )
 
     assert (heard, ended.cancelled) == ([("stdout", b"now\n")], True)
 
@@ -241,7 +243,7 @@ def test_what_the_listener_raises_kills_the_run_and_comes_out(tmp_path: Path) ->
     descriptors = open_descriptors()
     text = 'setsid sleep 60 & echo $! > "$0"; echo text; sleep 60'
     with pytest.raises(RuntimeError, match=r"no more of stdout: b'text\\n'"):
-        run_process(request_for("/bin/bash", "-c", text, str(tmp_path / "pid")), on_output=refuse)
+        run_process(request_for("/bin/bash", "-c", text, str(tmp_path / "pid")), RunControl(on_output=refuse))
 
     assert open_descriptors() == descriptors
     assert not is_alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
@@ -262,7 +264,7 @@ def test_a_listener_that_hangs_does_not_lengthen_the_life_of_the_script() -> Non
         time.sleep(1)
         alive.append(is_alive(int(chunk)))
 
-    ended = run_process(request_for("/bin/sh", "-c", "echo $$; sleep 60", timeout=0.3), on_output=hang)
+    ended = run_process(request_for("/bin/sh", "-c", "echo $$; sleep 60", timeout=0.3), RunControl(on_output=hang))
 
     assert (alive, ended.status, ended.timed_out) == ([False], -9, True)
 
@@ -291,7 +293,7 @@ def test_a_command_that_cannot_start_raises_and_leaves_nothing_open(changes: dic
 def test_a_shortage_of_descriptors_raises_and_leaves_nothing_behind() -> None:
     said = said_by_a_program("""
         import errno, json, os, resource
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         os.closerange(SAY + 1, 1024)
         for fd in range(3, SAY):
             os.dup2(0, fd)
@@ -343,7 +345,7 @@ def test_runs_wait_for_each_other_where_descriptors_are_short() -> None:
     said = said_by_a_program("""
         import json, os, resource
         from concurrent.futures import ThreadPoolExecutor
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         resource.setrlimit(resource.RLIMIT_NOFILE, (100, 4096))
         def outcome(number):
             argv = ("/bin/sh", "-c", f"sleep 0.05; setsid sleep 60 & exit {number}")
@@ -378,7 +380,7 @@ def test_threads_that_end_at_once_do_not_take_their_runs_along() -> None:
 def test_descriptors_above_1024_work() -> None:
     said = said_by_a_program("""
         import json, os, resource
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
         ended = run_process(ProcessRequest(("/bin/cat",), "/", {}, b"x" * 100_000, 30))
@@ -392,7 +394,7 @@ def test_a_program_without_standard_streams_can_run_scripts() -> None:
     said = said_by_a_program("""
         import json, os
         os.closerange(0, 3)
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         text = "cat; echo err >&2; ls /proc/self/fd | wc -l >&2"
         ended = run_process(ProcessRequest(("/bin/sh", "-c", text), "/", {"PATH": os.defpath}, b"input", 30))
         leaked = [fd for fd in os.listdir("/proc/self/fd") if int(fd) < 3]
@@ -415,7 +417,7 @@ def test_a_status_that_somebody_else_took_is_still_told(thief: str) -> None:
     """Exactly where the kernel remembers it (Linux 6.15); as 255 elsewhere."""
     said = said_by_a_program(f"""
         import json, os, signal, threading, time
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         def steal():
             while True:
                 try:
@@ -444,7 +446,7 @@ def test_a_status_that_somebody_else_took_is_still_told(thief: str) -> None:
 def test_a_caller_that_forks_in_the_middle_of_runs_can_run_in_the_copy() -> None:
     said = said_by_a_program("""
         import json, os, threading, time
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         def run(*argv):
             return run_process(ProcessRequest(argv, "/", {}, b"", 30)).status
         threads = [threading.Thread(target=run, args=("/bin/sleep", "0.5")) for _ in range(8)]
@@ -465,7 +467,7 @@ def test_a_caller_that_forks_in_the_middle_of_runs_can_run_in_the_copy() -> None
 def test_an_interrupt_kills_the_run(tmp_path: Path) -> None:
     said = said_by_a_program(f"""
         import json, os, signal, threading
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
             argv = ("/bin/sh", "-c", "echo $$ > {tmp_path}/pid; sleep 60")
@@ -484,7 +486,7 @@ def test_importing_works_without_pidfd_poll_and_fcntl() -> None:
         del os.pidfd_open, os.readv, os.register_at_fork, os.killpg, select.poll, signal.SIGPIPE
         sys.modules["fcntl"] = None
         sys.platform = "win32"
-        from skillkit.core.run import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, run_process
         ended = run_process(ProcessRequest(("/bin/cat",), "/", {}, b"input", 30))
         os.write(SAY, json.dumps([ended.status, ended.stdout.decode(), ended.kill]).encode())
     """)
@@ -506,7 +508,7 @@ def test_where_pidfds_are_forbidden_the_plain_way_runs_and_kills_the_group(
             str(tmp_path / "pid"),
             stdin=b"x" * 200_000,
         ),
-        on_output=lambda stream, chunk: heard.append((stream, chunk)),
+        RunControl(on_output=lambda stream, chunk: heard.append((stream, chunk))),
     )
 
     assert (ended.status, ended.stdout, ended.stderr) == (4, b"x" * 200_000, b"err\n")
@@ -521,8 +523,8 @@ def test_the_plain_way_is_cancelled_by_a_readable_descriptor_too(monkeypatch: py
     threading.Timer(0.2, os.write, (writable, b"x")).start()
 
     try:
-        cancelled = run_process(request_for("/bin/sleep", "60"), wakeup_fd=readable)
-        never_started = run_process(request_for("/nonexistent"), wakeup_fd=readable)
+        cancelled = run_process(request_for("/bin/sleep", "60"), RunControl(wakeup_fd=readable))
+        never_started = run_process(request_for("/nonexistent"), RunControl(wakeup_fd=readable))
     finally:
         os.close(readable)
         os.close(writable)
@@ -549,9 +551,9 @@ def test_the_plain_way_ends_in_time_and_on_demand(monkeypatch: pytest.MonkeyPatc
         raise RuntimeError(f"no more of {stream}: {chunk!r}")
 
     late = bash("trap '' TERM; sleep 60", timeout=0.2)
-    cancelled = run_process(request_for("/bin/sleep", "60"), cancel=cancel)
+    cancelled = run_process(request_for("/bin/sleep", "60"), RunControl(cancel=cancel))
 
     assert (late.status, late.timed_out, late.cancelled) == (-9, True, False)
     assert (cancelled.status, cancelled.timed_out, cancelled.cancelled) == (-9, False, True)
     with pytest.raises(RuntimeError, match=r"no more of stdout: b'text\\n'"):
-        run_process(request_for("/bin/bash", "-c", "echo text; sleep 60"), on_output=refuse)
+        run_process(request_for("/bin/bash", "-c", "echo text; sleep 60"), RunControl(on_output=refuse))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skillkit.core.run import ProcessRequest, run_process, spawn
+from skillkit.core.run import spawn
+from skillkit.core.run.process import ProcessRequest, run_process
 from skillkit.core.run.sandbox.base import descriptor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems start through Popen alone")
@@ -100,7 +101,7 @@ def test_a_program_without_standard_streams_can_start_others() -> None:
     code = (
         "import os, sys\n"
         f"sys.path[:0] = {sys.path!r}\n"
-        "from skillkit.core.run import ProcessRequest, run_process\n"
+        "from skillkit.core.run.process import ProcessRequest, run_process\n"
         "from skillkit.core.run import spawn\n"
         f"if {spawn._LIBRARY is None}: spawn._LIBRARY = None\n"
         "os.closerange(0, 3)\n"

@@ -21,7 +21,7 @@ from skillkit.core.run.kernel import (
     taken_status,
 )
 from skillkit.core.run.process import ProcessRequest, run_process
-from skillkit.core.runs import ProcessExit
+from skillkit.core.values.runs import ProcessExit, RunControl
 
 # Three chains; each process leaves its session, forks and ends after 2 ms, and leaves a beat behind.
 STORM = """
@@ -64,7 +64,7 @@ while not os.path.exists(sys.argv[1]):
 
 
 def run(*argv: str, timeout: float = 30, cancel: threading.Event | None = None) -> ProcessExit:
-    return run_process(ProcessRequest(argv, "/", {"PATH": os.defpath}, b"", timeout), cancel=cancel)
+    return run_process(ProcessRequest(argv, "/", {"PATH": os.defpath}, b"", timeout), RunControl(cancel=cancel))
 
 
 def run_bash(text: str, *arguments: object, timeout: float = 30) -> ProcessExit:
@@ -254,7 +254,7 @@ def test_a_run_inside_a_run_dies_with_the_outer_one(tmp_path: Path) -> None:
     inner = (
         "import os, sys\n"
         f"sys.path[:0] = {sys.path!r}\n"
-        "from skillkit.core.run import ProcessRequest, run_process\n"
+        "from skillkit.core.run.process import ProcessRequest, run_process\n"
         "argv = ('/bin/sh', '-c', 'echo $$ > \"$0\"; exec sleep 60', sys.argv[1])\n"
         "run_process(ProcessRequest(argv, '/', {'PATH': os.defpath}, b'', 60))\n"
     )

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import ordinary_user, said_by_user
+from support.running import ordinary_user, said_by_user
 
-from skillkit.core import digest
-from skillkit.core.run import WorkFolders, work
-from skillkit.core.runs import Artifact
+from skillkit.core.run import work
+from skillkit.core.run.work import WorkFolders
+from skillkit.core.values.runs import Artifact
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_folder_that_a_script_tampered_with_is_not_used_again(
 def test_a_settled_folder_is_known_to_be_empty_without_a_look_and_full_when_it_is(
     folders: WorkFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest, "SETTLED_NANOSECONDS", 20_000_000)
+    monkeypatch.setattr(work, "SETTLED_NANOSECONDS", 20_000_000)
     first = folders.new()
     assert folders.artifacts(first) == ()
     folders.tidy(first)
@@ -140,7 +140,7 @@ def test_a_forgotten_set_of_folders_is_removed_with_it(temporary: Path) -> None:
 
 
 def test_the_end_of_the_program_removes_them(tmp_path: Path) -> None:
-    code = "from skillkit.core.run import WorkFolders\nfolders = WorkFolders()\n(folders.new() / 'x').write_text('x')\n"
+    code = "from skillkit.core.run.work import WorkFolders\nfolders = WorkFolders()\n(folders.new() / 'x').write_text('x')\n"
     subprocess.run(
         [sys.executable, "-c", code],
         check=True,
@@ -153,7 +153,7 @@ def test_a_forked_child_leaves_its_parents_folders_alone(tmp_path: Path) -> None
     code = textwrap.dedent(
         """
         import os, sys
-        from skillkit.core.run import WorkFolders
+        from skillkit.core.run.work import WorkFolders
         folders = WorkFolders()
         file = folders.new() / "x"
         file.write_text("x")
@@ -179,7 +179,7 @@ def test_what_a_script_closed_to_its_own_user_is_removed_too() -> None:
         said = said_by_user(
             """
             import os
-            from skillkit.core.run import WorkFolders
+            from skillkit.core.run.work import WorkFolders
             folders = WorkFolders()
             work = folders.new()
             root = work.parent
@@ -201,7 +201,7 @@ def test_what_a_script_closed_to_its_own_user_is_removed_too() -> None:
 
 KILLED = """
 import os, signal, sys
-from skillkit.core.run import WorkFolders
+from skillkit.core.run.work import WorkFolders
 folders = WorkFolders()
 folder = folders.new()
 (folder / "left.txt").write_text("left")
@@ -243,7 +243,8 @@ def after_sweeping(root: Path) -> Path:
 
 MAKERS = """
 import os, sys
-from skillkit.core.run import WorkFolders, work
+from skillkit.core.run.work import WorkFolders
+from skillkit.core.run import work
 for _ in range(200):
     folders = WorkFolders()
     folder = folders.new()

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from inline_answers import outcomes_in, said, saying, text_in, tutor
+from support.inline_answers import outcomes_in, said, saying, text_in, tutor
 
 from skillkit import ConfigurationError
 from skillkit.integrations.inline import Budget, InlineProcessor, LoopResult, Shown, run_rounds
+from skillkit.integrations.inline.commands import CommandOutcome
 from skillkit.integrations.inline.loop import Message, Model, data_block
-from skillkit.integrations.inline.outcomes import CommandOutcome
 from skillkit.integrations.inline.syntax import Command
 
 QUESTION: list[Message] = [{"role": "user", "content": "What is a chat?"}]

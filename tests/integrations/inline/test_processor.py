@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from inline_answers import outcomes_in, said, shown_by, text_in, tutor
-from running import anybody_runs, kinds, only_record, records_of, wait_for
+from support.inline_answers import outcomes_in, said, shown_by, text_in, tutor
+from support.running import anybody_runs, kinds, only_record, records_of, wait_for
 
 from skillkit import GUARDED, STANDARD, TRUSTED, ScriptPolicy, SkillManager, SkillNotFoundError
 from skillkit.integrations.inline import InlineProcessor, Shown, Text, shown_text

@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from inline_answers import events_of
+from support.inline_answers import events_of
 
 from skillkit.integrations.inline.syntax import COMMAND_LIMIT_CHARACTERS, Command, InlineParser, Text
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsers import Site, chromium, running_loop, serving
 from playwright.sync_api import Browser
-from running import needs
+from support.browsers import Site, chromium, running_loop, serving
+from support.running import needs
 
 
 @pytest.fixture(scope="session")

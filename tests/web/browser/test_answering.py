@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asking import started_program
-from browsers import Site, choice
 from playwright.sync_api import Page, expect
-from running import wait_for
+from support.asking import started_program
+from support.browsers import Site, choice
+from support.running import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -21,7 +21,7 @@ INERT_SECONDS = 0.6
 # Asks like an agent does and says when it goes on, by the clock that all processes share.
 AGENT = """
 import json, sys, time
-from terminals import question
+from support.terminals import question
 from skillkit import World
 with World(sys.argv[1]) as world:
     for name in sys.argv[2:]:

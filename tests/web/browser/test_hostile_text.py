@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsers import Site, choice
 from playwright.sync_api import Page
-from terminals import script_prompt
+from support.browsers import Site, choice
+from support.terminals import script_prompt
 
 from skillkit import Option
-from skillkit.core.questions import FileChange, Prompt, PromptCommand, RiskFlag
+from skillkit.core.values.questions import FileChange, Prompt, PromptCommand, RiskFlag
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 
 import pytest
-from asking import started_program
-from browsers import Site, choice
 from playwright.sync_api import expect
+from support.asking import started_program
+from support.browsers import Site, choice
 
-from skillkit.web.serving import PageServer
+from skillkit.web.server import PageServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 LATER = """
 import sys
-from terminals import question
+from support.terminals import question
 from skillkit import World
 with World(sys.argv[1]) as world:
     world.open(question(id="from-a-process"))

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from browsers import Site
 from playwright.sync_api import Page, Request, expect
+from support.browsers import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

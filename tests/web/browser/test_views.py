@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from browsers import PHONE, Site, serving, violations
 from playwright.sync_api import Browser, Page, expect
-from running import made_manager
-from terminals import script_prompt
+from support.browsers import PHONE, Site, serving, violations
+from support.running import made_manager
+from support.terminals import script_prompt
 
 from skillkit import TRUSTED, Option
 from skillkit.core.exceptions import SkillKitError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running import anybody_runs, needs, wait_for
+from support.running import anybody_runs, needs, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

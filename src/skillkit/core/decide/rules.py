@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from operator import attrgetter
 from typing import NamedTuple
 
-from skillkit.core.decide.script_patterns import is_script_pattern, names_script
-from skillkit.core.decide.tool_rules import SCRIPT_TOOL, is_command_listed, is_script_tool_listed
+from skillkit.core.decide.patterns import (
+    SCRIPT_TOOL,
+    is_command_listed,
+    is_script_pattern,
+    is_script_tool_listed,
+    names_script,
+)
 from skillkit.core.exceptions import (
     InterpreterNotAllowedError,
     ScriptRefusedError,
@@ -16,10 +20,10 @@ from skillkit.core.exceptions import (
     ToolRestrictionError,
 )
 from skillkit.core.paths import is_inside, real_path
-from skillkit.core.policy import ScriptPolicy
-from skillkit.core.runs import Decision, ScriptCommand
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.runs import Decision, ScriptCommand
 
-__all__ = ["APPROVALS", "RULES", "Ruling", "Verdict", "after_change", "after_widening", "decide", "decided"]
+__all__ = ["APPROVALS", "RULES", "Verdict", "after_change", "after_widening", "decide", "under_approval"]
 
 APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
 """Earlier words of a person that may answer for them, and the reason that each gives."""
@@ -33,17 +37,7 @@ SHOWN_CHARACTERS = 200
 
 
 class Verdict(NamedTuple):
-    """One rule's word; `error` is what a refusal by this rule raises."""
-
-    decision: Decision
-    reason: str
-    error: SkillKitError | None = None
-    is_coverable: bool = False
-    """Whether an earlier approval of the same digest answers this question."""
-
-
-class Ruling(NamedTuple):
-    """The strictest of all verdicts, and why."""
+    """A decision and why: one rule's word, or the strictest of all; `error` is what a refusal raises."""
 
     decision: Decision
     reasons: tuple[str, ...]
@@ -52,47 +46,50 @@ class Ruling(NamedTuple):
     """Whether an earlier approval of the same digest answers all that is asked."""
 
 
-decision_of: Callable[[Verdict], Decision] = attrgetter("decision")
 Rule = Callable[[ScriptCommand, ScriptPolicy], Iterator[Verdict]]
 
 
-def decide(command: ScriptCommand, policy: ScriptPolicy) -> Ruling:
+def decide(command: ScriptCommand, policy: ScriptPolicy) -> Verdict:
+    """The strictest word of all rules, with the reasons of those that said it."""
     verdicts = [verdict for rule in RULES for verdict in rule(command, policy)]
-    strictest = max(map(decision_of, verdicts), default=Decision.DENY)
+    strictest = max((verdict.decision for verdict in verdicts), default=Decision.DENY)
     deciding = [verdict for verdict in verdicts if verdict.decision is strictest]
-    reasons = tuple(verdict.reason for verdict in deciding)
+    reasons = tuple(reason for verdict in deciding for reason in verdict.reasons)
     error = next((verdict.error for verdict in deciding if verdict.error), None)
     if strictest is Decision.DENY and error is None:
         error = ScriptRefusedError(
             f"{command.skill_name}: {command.script_name} may not run. {' '.join(reasons)}", reasons=reasons
         )
     is_coverable = strictest is Decision.ASK and all(verdict.is_coverable for verdict in deciding)
-    return Ruling(strictest, reasons, error, is_coverable)
+    return Verdict(strictest, reasons, error, is_coverable)
 
 
-def decided(ruling: Ruling, approved_by: str | None) -> Ruling:
-    """What an earlier approval of the same digest, one of APPROVALS, leaves of a ruling: it answers, and never more."""
-    if not ruling.is_coverable or ruling.decision is not Decision.ASK or approved_by not in APPROVALS:
-        return ruling
-    return Ruling(Decision.ALLOW, (APPROVALS[approved_by],))
+def under_approval(verdict: Verdict, kind: str | None) -> Verdict:
+    """What an earlier approval of the same digest, one of APPROVALS, leaves of it: it answers, and never more."""
+    if not verdict.is_coverable or verdict.decision is not Decision.ASK or kind not in APPROVALS:
+        return verdict
+    return Verdict(Decision.ALLOW, (APPROVALS[kind],))
 
 
-def after_change(ruling: Ruling) -> Ruling:
+def after_change(verdict: Verdict) -> Verdict:
     """The same, for a skill that was approved before with other content: it is not its first run."""
-    return ruling._replace(reasons=tuple(CHANGED if reason == FIRST_RUN else reason for reason in ruling.reasons))
+    return _instead_of_first_run(verdict, CHANGED)
 
 
-def after_widening(ruling: Ruling, *, is_known: bool) -> Ruling:
+def after_widening(verdict: Verdict, *, is_known: bool) -> Verdict:
     """The same, for a skill that was approved as it is, within narrower walls or within nobody knows which."""
-    told = WIDER if is_known else UNKNOWN
-    return ruling._replace(reasons=tuple(told if reason == FIRST_RUN else reason for reason in ruling.reasons))
+    return _instead_of_first_run(verdict, WIDER if is_known else UNKNOWN)
+
+
+def _instead_of_first_run(verdict: Verdict, told: str) -> Verdict:
+    return verdict._replace(reasons=tuple(told if reason == FIRST_RUN else reason for reason in verdict.reasons))
 
 
 def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     if policy.allow_scripts:
-        yield Verdict(Decision.ALLOW, "Policy allows scripts.")
+        yield Verdict(Decision.ALLOW, ("Policy allows scripts.",))
     else:
-        yield Verdict(Decision.DENY, "Policy does not allow scripts; set 'allow_scripts'.")
+        yield Verdict(Decision.DENY, ("Policy does not allow scripts; set 'allow_scripts'.",))
 
 
 def interpreter_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
@@ -105,7 +102,7 @@ def interpreter_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iter
         error = InterpreterNotAllowedError(
             message, interpreter=command.interpreter, allowed=policy.allowed_interpreters
         )
-        yield Verdict(Decision.DENY, message, error)
+        yield Verdict(Decision.DENY, (message,), error)
 
 
 def tool_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
@@ -115,13 +112,13 @@ def tool_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Ve
         return
     if mode == "grant" and not is_command_listed(command):
         reason = f"The skill's allowed-tools do not list {SCRIPT_TOOL!r} for {command.script_name!r}."
-        yield Verdict(Decision.ASK, reason, is_coverable=True)
+        yield Verdict(Decision.ASK, (reason,), is_coverable=True)
     if mode == "restrict" and tools and not is_script_tool_listed(tools):
         message = (
             f"Tool {SCRIPT_TOOL!r} not allowed for skill {command.skill_name!r}. Allowed tools: {', '.join(tools)}"
         )
         error = ToolRestrictionError(message, skill_name=command.skill_name, allowed_tools=tools)
-        yield Verdict(Decision.DENY, f"{message}.", error)
+        yield Verdict(Decision.DENY, (f"{message}.",), error)
 
 
 def script_is_listed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
@@ -130,9 +127,9 @@ def script_is_listed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[V
     if command.is_program:
         if not any(fnmatchcase(command.script_name, entry) for entry in patterns):
             reason = f"'allowed_commands' does not name the program {command.script_name!r}; add it if that is wanted."
-            yield Verdict(Decision.DENY, reason)
+            yield Verdict(Decision.DENY, (reason,))
     elif patterns and not any(names_script(entry, command.skill_name, command.script_name) for entry in patterns):
-        yield Verdict(Decision.DENY, f"{command.script_name!r} matches none of 'allowed_commands': {patterns}.")
+        yield Verdict(Decision.DENY, (f"{command.script_name!r} matches none of 'allowed_commands': {patterns}.",))
 
 
 def argument_paths_are_known(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
@@ -145,14 +142,14 @@ def argument_paths_are_known(command: ScriptCommand, policy: ScriptPolicy) -> It
     opened = [path for path in unknown if path not in command.closed_paths]
     closed = [path for path in unknown if path in command.closed_paths]
     if opened:
-        yield Verdict(Decision.ASK, f"The arguments name paths outside skill and workspace: {shown(opened)}.")
+        yield Verdict(Decision.ASK, (f"The arguments name paths outside skill and workspace: {_listed(opened)}.",))
     if closed:
-        yield Verdict(Decision.ASK, f"The arguments name paths that are never granted: {shown(closed)}.")
+        yield Verdict(Decision.ASK, (f"The arguments name paths that are never granted: {_listed(closed)}.",))
     if command.has_unread_arguments:
-        yield Verdict(Decision.ASK, "The arguments are too many to look for paths in all of them.")
+        yield Verdict(Decision.ASK, ("The arguments are too many to look for paths in all of them.",))
 
 
-def shown(paths: Sequence[str]) -> str:
+def _listed(paths: Sequence[str]) -> str:
     """A few of them; a model chose these texts, so that what cannot be seen is spelled out."""
     texts = [repr(path if len(path) <= SHOWN_CHARACTERS else f"{path[:SHOWN_CHARACTERS]}...") for path in paths]
     more = len(texts) - SHOWN_PATHS
@@ -162,16 +159,13 @@ def shown(paths: Sequence[str]) -> str:
 def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     """What only a skill's own text asks for needs a person's word even where policy asks for nobody's."""
     if policy.approval == "first_run":
-        yield Verdict(Decision.ASK, FIRST_RUN, is_coverable=True)
+        yield Verdict(Decision.ASK, (FIRST_RUN,), is_coverable=True)
     elif policy.approval == "always":
-        yield Verdict(Decision.ASK, "Policy asks a person before every run.")
-    elif command.from_instructions and not gives_all_rights(policy):
-        yield Verdict(Decision.ASK, "The skill's own instructions ask for this run.", is_coverable=True)
-
-
-def gives_all_rights(policy: ScriptPolicy) -> bool:
-    """As TRUSTED does."""
-    return policy.allow_network and policy.allow_filesystem and policy.sandbox == "off"
+        yield Verdict(Decision.ASK, ("Policy asks a person before every run.",))
+    elif command.from_instructions:
+        has_all_rights = policy.allow_network and policy.allow_filesystem and policy.sandbox == "off"  # as in TRUSTED
+        if not has_all_rights:
+            yield Verdict(Decision.ASK, ("The skill's own instructions ask for this run.",), is_coverable=True)
 
 
 RULES: tuple[Rule, ...] = (

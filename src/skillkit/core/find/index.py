@@ -1,16 +1,83 @@
-"""Skills in order of precedence -> which one a name means."""
+"""Roots -> every skill below them in order of precedence, which one a name means, and what was wrong on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from skillkit.core.exceptions import SkillNotFoundError
-from skillkit.core.find.discovery import FoundSkill
-from skillkit.core.values import Diagnostic
+from skillkit.core.find.reading import Reading, ReadingCache, file_key, read_skill_file
+from skillkit.core.find.roots import Root
+from skillkit.core.find.walk import Walk
+from skillkit.core.models import SkillMetadata
+from skillkit.core.values.skills import Diagnostic
 
-__all__ = ["SkillIndex"]
+__all__ = ["Discovery", "FoundSkill", "SkillIndex", "discover"]
 
 SHOWN_NAMES = 20
+
+
+class FoundSkill:
+    """A skill known by name; its metadata is made when somebody asks for it."""
+
+    __slots__ = ("_metadata", "name", "path", "reading", "root")
+
+    def __init__(self, path: str, reading: Reading, root: Root) -> None:
+        self.name = reading.name
+        self.path = path
+        self.reading = reading
+        self.root = root
+        self._metadata: SkillMetadata | None = None
+
+    @property
+    def metadata(self) -> SkillMetadata:
+        if self._metadata is None:
+            self._metadata = self.reading.metadata(self.path, self.root)
+        return self._metadata
+
+    @property
+    def qualified_name(self) -> str:
+        """`source:name`, by which a skill stays reachable when another one has its name."""
+        return f"{self.root.source}:{self.name}"
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+
+@dataclass(slots=True)
+class Discovery:
+    """All skills in order of precedence, losers of a name included."""
+
+    skills: list[FoundSkill] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+def discover(
+    roots: Iterable[Root], *, cache_folder: Path, on_progress: Callable[[int], None] | None = None
+) -> Discovery:
+    """The walk always happens; only parsing is cached. A folder reached twice counts once."""
+    found = Discovery()
+    seen: set[str] = set()
+    for root in roots:
+        walk = Walk(str(root.path), on_progress)
+        cache = ReadingCache(cache_folder, walk.root)
+        cache.load()
+        for path, real_folder, status in walk.files():
+            reading = cache.get(path, file_key(status))
+            if reading is None:
+                reading = read_skill_file(path, status)
+                cache.put(path, status, reading)
+            if real_folder in seen:
+                continue
+            seen.add(real_folder)
+            found.diagnostics.extend(reading.diagnostics(path))
+            if reading.name:
+                found.skills.append(FoundSkill(path, reading, root))
+        found.diagnostics.extend(walk.problems)
+        cache.save()
+    return found
 
 
 class SkillIndex:
@@ -24,9 +91,9 @@ class SkillIndex:
         for skill in self.everything:
             self.qualified.setdefault(skill.qualified_name, skill)
             if self.winners.setdefault(skill.name, skill) is not skill:
-                self.diagnostics.append(self.shadowed(skill))
+                self.diagnostics.append(self._shadowed(skill))
 
-    def shadowed(self, skill: FoundSkill) -> Diagnostic:
+    def _shadowed(self, skill: FoundSkill) -> Diagnostic:
         winner = self.winners[skill.name]
         return Diagnostic(
             "warning",
@@ -47,16 +114,16 @@ class SkillIndex:
 
     def get(self, name: str) -> FoundSkill:
         """By name, qualified name, the name of its folder, or its folder's path."""
-        skill = self.named(name) or self.by_folder(name)
+        skill = self.named(name) or self._by_folder(name)
         if skill is None:
-            raise self.missing(name)
+            raise self._missing(name)
         return skill
 
-    def by_folder(self, name: str) -> FoundSkill | None:
+    def _by_folder(self, name: str) -> FoundSkill | None:
         named = [skill for skill in self.everything if name in (skill.folder, skill.folder.rpartition("/")[2])]
         return named[0] if len(named) == 1 else None
 
-    def missing(self, name: str) -> SkillNotFoundError:
+    def _missing(self, name: str) -> SkillNotFoundError:
         import difflib
 
         available = sorted(self.winners)

@@ -1,29 +1,41 @@
-"""One SKILL.md -> what it says, kept as text until somebody asks, so that a cache can keep it too."""
+"""One SKILL.md -> what it says, kept as text until somebody asks, and on disk for the next discovery.
+
+What is on disk may be deleted at any time; only parsing is saved, every file is still checked by stat.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from skillkit._version import __version__
 from skillkit.core.exceptions import InvalidFrontmatterError, MissingRequiredFieldError, SkillParsingError
 from skillkit.core.find.roots import Root
 from skillkit.core.models import SKILL_FILE_LIMIT_BYTES, SkillMetadata, open_at_once
-from skillkit.core.values import Diagnostic
+from skillkit.core.paths import is_own_state
+from skillkit.core.values.skills import Diagnostic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.frontmatter import Frontmatter
+    from skillkit.core.models.frontmatter import Frontmatter
 
-__all__ = ["NAME_LIMIT", "Reading", "read_skill_file"]
+__all__ = ["NAME_LIMIT", "Reading", "ReadingCache", "file_key", "read_skill_file"]
 
 HEAD_BYTES = 4096
 NAME_LIMIT = 64
 STANDARD_FIELDS = frozenset(("name", "description", "license", "compatibility", "metadata", "allowed-tools", "version"))
 NOTHING = "[]"
+FORMAT = f"skillkit readings 1 {__version__}"
+# A file changed twice within one tick of its clock looks unchanged; so a fresh file is read again.
+SETTLED_NANOSECONDS = 2_000_000_000
+KEPT_ROOTS = 64
 
 NoteRow = list[Any]
 
@@ -64,26 +76,26 @@ class Reading:
 
 def read_skill_file(path: str, status: os.stat_result) -> Reading:
     """Never raises for what a file holds: a file that cannot be used gives a note that says why."""
-    from skillkit.core.frontmatter import read_frontmatter  # a cached discovery parses nothing
+    from skillkit.core.models.frontmatter import read_frontmatter  # a cached discovery parses nothing
 
     try:
-        frontmatter = read_frontmatter(head_of(path, status))
+        frontmatter = read_frontmatter(_head_of(path, status))
         notes = [["warning", note.code, note.message, note.line, note.remedy] for note in frontmatter.notes]
         fields = fields_of(frontmatter, notes)
-        name = skill_name(frontmatter, path.split("/")[-2], notes)
+        name = _skill_name(frontmatter, path.split("/")[-2], notes)
         return Reading(name, json.dumps(fields), json.dumps(notes) if notes else NOTHING)
     except SkillParsingError as error:
-        return unusable(error.code, str(error), error.line, error.remedy)
+        return _unusable(error.code, str(error), error.line, error.remedy)
     except OSError as error:
         message = f"The file cannot be read ({error.strerror})."
-        return unusable("unreadable-file", message, None, "Make it readable or remove it.")
+        return _unusable("unreadable-file", message, None, "Make it readable or remove it.")
 
 
-def unusable(code: str, message: str, line: int | None, remedy: str) -> Reading:
+def _unusable(code: str, message: str, line: int | None, remedy: str) -> Reading:
     return Reading("", NOTHING, json.dumps([["error", code, message, line, remedy]]))
 
 
-def head_of(path: str, status: os.stat_result) -> bytes:
+def _head_of(path: str, status: os.stat_result) -> bytes:
     """As much of the file as holds its frontmatter; the rest stays unread until somebody loads the skill."""
     if not stat.S_ISREG(status.st_mode):
         raise InvalidFrontmatterError("It is not a regular file.", remedy="Replace it by a text file.")
@@ -92,7 +104,7 @@ def head_of(path: str, status: os.stat_result) -> bytes:
             f"The file has {status.st_size} bytes; the limit is {SKILL_FILE_LIMIT_BYTES}.",
             remedy="Move long texts into references/.",
         )
-    from skillkit.core.frontmatter import is_closed
+    from skillkit.core.models.frontmatter import is_closed
 
     with open(path, "rb", buffering=0, opener=open_at_once) as file:
         head = file.read(HEAD_BYTES) or b""
@@ -104,7 +116,7 @@ def head_of(path: str, status: os.stat_result) -> bytes:
 
 def fields_of(frontmatter: Frontmatter, notes: list[NoteRow]) -> list[Any]:
     """Everything but the name, in the order in which SkillMetadata takes it."""
-    from skillkit.core.frontmatter import split_tools, text_of
+    from skillkit.core.models.frontmatter import split_tools, text_of
 
     fields = frontmatter.fields
     description = text_of(fields.get("description"))
@@ -132,9 +144,9 @@ def fields_of(frontmatter: Frontmatter, notes: list[NoteRow]) -> list[Any]:
     ]
 
 
-def skill_name(frontmatter: Frontmatter, folder: str, notes: list[NoteRow]) -> str:
+def _skill_name(frontmatter: Frontmatter, folder: str, notes: list[NoteRow]) -> str:
     """The label it gives itself; the folder's name when it gives none."""
-    from skillkit.core.frontmatter import text_of
+    from skillkit.core.models.frontmatter import text_of
 
     name = text_of(frontmatter.fields.get("name"))
     line = frontmatter.lines.get("name", 1)
@@ -151,3 +163,85 @@ def skill_name(frontmatter: Frontmatter, folder: str, notes: list[NoteRow]) -> s
         message = f"The name has {len(name)} characters."
         notes.append(["warning", "long-name", message, line, f"Use at most {NAME_LIMIT}."])
     return name
+
+
+def file_key(status: os.stat_result) -> str:
+    """What must be unchanged for an earlier reading to count."""
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+class ReadingCache:
+    """The readings of one root, a line each."""
+
+    def __init__(self, folder: Path, root: str) -> None:
+        self.folder = folder
+        self.root = root
+        self._known: dict[str, str] = {}
+        self._current: list[str] = []
+        self._is_changed = False
+
+    @property
+    def file(self) -> Path:
+        root = os.fsencode(self.root)
+        return self.folder / f"{zlib.crc32(root):08x}{zlib.adler32(root):08x}"
+
+    def load(self) -> None:
+        """A file that is not exactly what was saved counts as none; so does what another user can have written."""
+        if not is_own_state(self.folder.parent, self.folder, self.file):
+            return
+        with contextlib.suppress(OSError, ValueError):
+            header, _, body = self.file.read_bytes().partition(b"\n")
+            if header.decode() == _header_of(body):
+                lines = body.decode("utf-8", "surrogateescape").split("\n")
+                self._known = {line.split("\t", 1)[0]: line for line in lines if line}
+
+    def get(self, path: str, key: str) -> Reading | None:
+        line = self._known.get(path)
+        if line is None:
+            return None
+        _, known_key, name, fields, notes = line.split("\t")
+        if known_key != key:
+            return None
+        self._current.append(line)
+        return Reading(name, fields, notes)
+
+    def put(self, path: str, status: os.stat_result, reading: Reading) -> None:
+        is_settled = time.time_ns() - status.st_ctime_ns > SETTLED_NANOSECONDS
+        # A tab or line break in a path or name would end its column; such a file is read every time.
+        if is_settled and (path + reading.name).isprintable():
+            self._current.append("\t".join((path, file_key(status), reading.name, reading.fields, reading.notes)))
+            self._is_changed = True
+
+    def save(self) -> None:
+        """Only when something changed; failing costs time at the next discovery, nothing else."""
+        if not self._is_changed and len(self._current) == len(self._known):
+            return
+        with contextlib.suppress(OSError, ValueError):
+            body = "\n".join(self._current).encode("utf-8", "surrogateescape")
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_whole(self.file, _header_of(body).encode() + b"\n" + body)
+            drop_oldest(self.folder)
+
+
+def _header_of(body: bytes) -> str:
+    return f"{FORMAT} {zlib.crc32(body):08x}"
+
+
+def _write_whole(file: Path, content: bytes) -> None:
+    """A reader sees the old file or the new one, never a part."""
+    import tempfile
+
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=".new-")
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(content)
+        os.replace(temporary, file)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def drop_oldest(folder: Path) -> None:
+    files = sorted(folder.glob("[0-9a-f]*"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in files[KEPT_ROOTS:]:
+        file.unlink(missing_ok=True)

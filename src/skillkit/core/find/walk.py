@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from skillkit.core.paths import is_inside
-from skillkit.core.values import Diagnostic
+from skillkit.core.values.skills import Diagnostic
 
 __all__ = ["DEPTH_LIMIT", "FOLDER_LIMIT", "SKILL_FILE", "FoundFile", "Walk"]
 
@@ -93,9 +93,9 @@ class Walk:
         file_name = SKILL_FILE if SKILL_FILE in files else min(files, default="")
         own = OWN_FOLDERS if files else ()
         if children:
-            children = sorted([name for name in children if name not in own and is_entered(name)])
+            children = sorted([name for name in children if name not in own and _is_entered(name)])
         if linked:
-            linked = sorted([name for name in linked if name not in own and is_entered(name)])
+            linked = sorted([name for name in linked if name not in own and _is_entered(name)])
         return file_name, children, linked
 
     def link_target(self, folder: str) -> str:
@@ -130,5 +130,5 @@ class Walk:
 READABLE = "Make it readable or remove it."
 
 
-def is_entered(name: str) -> bool:
+def _is_entered(name: str) -> bool:
     return name in CLIENT_FOLDERS if name[0] == "." else name not in SKIPPED_FOLDERS

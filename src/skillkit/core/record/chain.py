@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import compress
-from operator import not_
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from skillkit.core.store.audit_rows import Row
 
 __all__ = [
     "JSON",
     "Checkpoint",
     "Record",
-    "Row",
     "Verification",
     "canonical_json",
     "chained_row",
@@ -32,31 +27,17 @@ __all__ = [
 
 # Without floats: two programs may print one float in two ways, and a hash must not depend on that.
 JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | None"
-# seq, timestamp, kind, fields as canonical JSON, previous, hash: a record as it is stored.
-Row: TypeAlias = tuple[int, str, str, str, str, str]
 
 
 def _refuse_float(text: str) -> float:
     raise ValueError(f"{text} is a float; records hold none.")
 
 
-_quote = json.encoder.encode_basestring_ascii
-_TEXT = frozenset((str,))
 _SCALARS = frozenset((str, int, bool, type(None)))
-_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-_make_pieces: Any = getattr(json.encoder, "c_make_encoder", None)
+_quote = json.encoder.encode_basestring_ascii
+# Without the look for circles: exact fields have none.
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 _decode = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float).decode
-
-
-def _kept_encoder() -> Callable[[dict[str, JSON]], str]:
-    """What `encode` makes anew for each text, made once; without the look for circles: exact fields have none."""
-    if _make_pieces is None:  # another Python
-        return _encoder.encode
-    pieces = _make_pieces(None, _encoder.default, _quote, None, ":", ",", True, False, False)
-    return lambda value: "".join(pieces(value, 0))
-
-
-_encode = _kept_encoder()
 
 
 class Record(NamedTuple):
@@ -91,9 +72,25 @@ class Verification:
     problem: str = ""
 
 
-def exact_fields(fields: Mapping[str, JSON]) -> dict[str, JSON]:
+def exact_fields(fields: Mapping[str, JSON], place: str = "fields") -> dict[str, JSON]:
     """A copy in plain dicts and lists; what has no exact JSON form is refused by name."""
-    return _exact_mapping(fields, "fields")
+    exact: dict[str, JSON] = {}
+    for key, value in fields.items():
+        if not isinstance(key, str):
+            raise TypeError(f"{place} has the key {key!r}; keys of a record are text.")
+        exact[key] = value if type(value) in _SCALARS else _exact(value, key)
+    return exact
+
+
+def _exact(value: JSON, place: str) -> JSON:
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_exact(item, place) for item in value]
+    if isinstance(value, Mapping):
+        return exact_fields(value, place)
+    rule = "a record holds text, whole numbers, booleans, null, lists and mappings (durations in microseconds)"
+    raise TypeError(f"{place} is {type(value).__name__} {value!r}; {rule}.")
 
 
 def canonical_json(value: dict[str, JSON]) -> str:
@@ -200,7 +197,7 @@ def _wrong_link(row: Row, before: Row | None, *, is_own: bool) -> tuple[int, str
 
 def _gives_its_hash(row: Row) -> bool:
     seq, timestamp, kind, text, previous, digest = row
-    # A column that is no text, or fields in any but their one spelling, were not written by us.
+    # A column that is not text, or fields in any but their one spelling, were not written by us.
     is_text = all(isinstance(column, str) for column in row[1:])
     fields = _mapping_in(text)
     is_canonical = is_text and fields is not None and _encode(fields) == text
@@ -222,26 +219,3 @@ def _mapping_in(text: str) -> dict[str, JSON] | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
-
-
-def _exact_mapping(value: Mapping[str, JSON], place: str) -> dict[str, JSON]:
-    plain = dict(value)
-    for key in plain if not _TEXT.issuperset(map(type, plain)) else ():
-        if not isinstance(key, str):
-            raise TypeError(f"{place} has the key {key!r}; keys of a record are text.")
-    # Of the copy: what was given may say something else when it is read again.
-    are_scalars = map(_SCALARS.__contains__, map(type, plain.values()))
-    for key in compress(plain, map(not_, are_scalars)):
-        plain[key] = _exact(plain[key], key)
-    return plain
-
-
-def _exact(value: JSON, place: str) -> JSON:
-    if value is None or isinstance(value, (str, int)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return list(value) if _SCALARS.issuperset(map(type, value)) else [_exact(item, place) for item in value]
-    if isinstance(value, (dict, Mapping)):
-        return _exact_mapping(value, place)
-    rule = "a record holds text, whole numbers, booleans, null, lists and mappings (durations in microseconds)"
-    raise TypeError(f"{place} is {type(value).__name__} {value!r}; {rule}.")

@@ -1,18 +1,64 @@
-"""A prepared run and its result -> the fields of their records; the log masks and cuts them."""
+"""A prepared run and its result -> the fields of their records, masked and cut before they reach any sink."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
-from skillkit.core.questions import OptionAnswer
-from skillkit.core.record.redaction import plain_text, redacted_arguments
-from skillkit.core.runs import Decision, Isolation, PreparedRun, ProcessExit, ScriptCommand, ScriptExecutionResult
+from skillkit.core.record.redaction import CUT, cut_text, plain_text, redacted_arguments, redacted_text
+from skillkit.core.values.questions import OptionAnswer
+from skillkit.core.values.runs import (
+    Decision,
+    Isolation,
+    PreparedRun,
+    ProcessExit,
+    ScriptCommand,
+    ScriptExecutionResult,
+)
 
-__all__ = ["end_fields", "error_text", "identity", "refusal_fields", "start_fields", "unresolved_fields"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.record.chain import JSON
 
+__all__ = [
+    "TEXT_CHARACTERS",
+    "end_fields",
+    "error_text",
+    "identity",
+    "refusal_fields",
+    "shown_fields",
+    "shown_text",
+    "start_fields",
+    "unresolved_fields",
+]
+
+ISOLATION = tuple(field.name for field in dataclass_fields(Isolation))
 DECISIONS = {decision: decision.name.lower() for decision in Decision}
+
+TEXT_CHARACTERS = 1_000
+NAME_CHARACTERS = 100
+ITEMS = 100
+LEVELS = 4
+RECORD_CHARACTERS = 20_000
+
+# A secret that the window's end cuts short may not be known as one: what is shown ends a margin earlier.
+_WINDOW_CHARACTERS = 4_096
+_MARGIN_CHARACTERS = 1_024
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+# What identifies content is not a secret, whatever it looks like.
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST_NAMES = frozenset(("digest", "arguments_digest", "stdin_digest"))
+# Short texts that are shown as they are: most records hold the same ones again and again, and to look for secrets in
+# them takes three times as long as all else. What holds a secret is never kept.
+_SHORT_CHARACTERS = 200
+_REMEMBERED = 1_024
+_unchanged: set[str] = set()
+_NO_ARGUMENTS = redacted_arguments(None, ())
 
 
 def identity(command: ScriptCommand) -> dict[str, Any]:
@@ -26,7 +72,8 @@ def identity(command: ScriptCommand) -> dict[str, Any]:
 
 def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> dict[str, Any]:
     command = prepared.command
-    arguments = redacted_arguments(command.arguments, command.script_arguments)
+    has_any = command.arguments is not None or command.script_arguments
+    arguments = redacted_arguments(command.arguments, command.script_arguments) if has_any else _NO_ARGUMENTS
     return {
         **identity(command),
         "path": str(command.script_path),
@@ -75,19 +122,62 @@ def end_fields(ended: ProcessExit, result: ScriptExecutionResult) -> dict[str, A
         "stdout_bytes": ended.stdout_bytes,
         "stderr_bytes": ended.stderr_bytes,
         "leftovers_killed": ended.leftovers_killed,
-        "isolation": isolation_fields(result.isolation),
+        "isolation": {name: getattr(result.isolation, name) for name in ISOLATION},
     }
 
 
-def isolation_fields(isolation: Isolation) -> dict[str, Any]:
-    return {
-        "tier": isolation.tier,
-        "files": isolation.files,
-        "network": isolation.network,
-        "processes": isolation.processes,
-        "kill": isolation.kill,
-        "skill": isolation.skill,
-        "status": isolation.status,
-        "limits": list(isolation.limits),
-        "degraded": list(isolation.degraded),
-    }
+def shown_fields(fields: dict[str, JSON]) -> dict[str, JSON]:
+    """Exact fields as they may be kept: a text of a thousand characters, a hundred items, four levels at most."""
+    return _Room(RECORD_CHARACTERS).mapping(fields, LEVELS)
+
+
+def shown_text(text: str, limit: int = TEXT_CHARACTERS) -> str:
+    """Without its secrets, at most `limit` characters, and only characters that every sink can write."""
+    if text in _unchanged and len(text) <= limit:
+        return text
+    window = text[:_WINDOW_CHARACTERS]
+    if not window.isascii():
+        window = window.encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = redacted_text(window)
+    if len(text) > _WINDOW_CHARACTERS:
+        return cut_text(shown, max(1, min(limit, len(shown) - _MARGIN_CHARACTERS)))
+    if shown == text and len(text) <= _SHORT_CHARACTERS:
+        if len(_unchanged) >= _REMEMBERED:
+            _unchanged.clear()
+        _unchanged.add(text)
+    return cut_text(shown, limit)
+
+
+class _Room:
+    """How much of a record is still free."""
+
+    def __init__(self, characters: int) -> None:
+        self.characters = characters
+
+    def mapping(self, fields: Mapping[str, JSON], levels: int) -> dict[str, JSON]:
+        shown: dict[str, JSON] = {}
+        for name, value in islice(fields.items(), ITEMS):
+            kept = name if name in _unchanged else shown_text(name, NAME_CHARACTERS)
+            is_digest = name in _DIGEST_NAMES and isinstance(value, str) and _DIGEST.fullmatch(value)
+            if is_digest or value is None or value is True or value is False:
+                shown[kept] = value
+            elif type(value) is str and value in _unchanged and self.characters >= _SHORT_CHARACTERS:
+                shown[kept] = value  # most are: a call for each would cost more than all else here
+                self.characters -= len(value)
+            else:
+                shown[kept] = self.value(value, levels)
+        return shown
+
+    def value(self, value: JSON, levels: int) -> JSON:
+        if isinstance(value, str):
+            shown = shown_text(value, max(1, min(TEXT_CHARACTERS, self.characters)))
+            self.characters -= len(shown)
+            return shown
+        if value is None or isinstance(value, int):
+            return value if value is None or _SMALLEST <= value <= _LARGEST else "<int>"
+        if levels == 0:
+            return CUT
+        if isinstance(value, Mapping):
+            return self.mapping(value, levels - 1)
+        items = [self.value(item, levels - 1) for item in value[:ITEMS]]
+        return items if len(value) <= ITEMS else [*items, CUT]

@@ -9,23 +9,33 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from skillkit.core.record.secret_shapes import masked_shapes
-from skillkit.core.record.secret_tables import (
+from skillkit.core.record.secret_shapes import (
     FOREIGN_WORDS,
     HARMLESS_ENDINGS,
     ORDINARY_WORDS,
     SECRET_ENDINGS,
     SECRET_WORDS,
     WEAK_ENDINGS,
+    mask_shapes,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MASK", "SHOWN_CHARACTERS", "RedactedArguments", "plain_text", "redacted_arguments", "redacted_text"]
+__all__ = [
+    "CUT",
+    "MASK",
+    "SHOWN_CHARACTERS",
+    "RedactedArguments",
+    "cut_text",
+    "plain_text",
+    "redacted_arguments",
+    "redacted_text",
+]
 
 MASK = "[masked]"
+CUT = "…"
 SHOWN_CHARACTERS = 256
 
 # A long text is read up to the window only. What is shown stops a margin earlier: a secret that the end of
@@ -118,7 +128,7 @@ def redacted_arguments(arguments: object, argv: Sequence[str] = ()) -> RedactedA
         length += len(piece)
         if length > SHOWN_CHARACTERS:
             break
-    shown = _cut("".join(pieces), SHOWN_CHARACTERS)
+    shown = cut_text("".join(pieces), SHOWN_CHARACTERS)
     try:
         whole = json.dumps({"arguments": arguments, "argv": list(argv)}, sort_keys=True, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
@@ -134,7 +144,7 @@ def redacted_text(text: str) -> str:
     """Text such as stderr with every secret that shows itself by name or shape masked."""
     if _STRUCTURE.search(text) is None:
         # A single word: most arguments are one, and only its shape can give it away.
-        return text if len(text) < _SHORTEST_SHAPE else _KEYED.sub(_masked_if_random, masked_shapes(text, MASK))
+        return text if len(text) < _SHORTEST_SHAPE else _KEYED.sub(_masked_if_random, mask_shapes(text, MASK))
     lowered = text.lower()
     for hints, pattern, replacement in _STEPS:
         for hint in hints:
@@ -143,7 +153,7 @@ def redacted_text(text: str) -> str:
                 text = re.compile(pattern).sub(replacement, text)
                 break
         if pattern is _HEADER:
-            text = masked_shapes(text, MASK)
+            text = mask_shapes(text, MASK)
     if _NAMING.search(text) is not None:
         text = _masked_by_name(text)
     return _KEYED.sub(_masked_if_random, text)
@@ -222,7 +232,7 @@ def _shown_value(text: str) -> str:
             return assignment[0] + MASK
     redacted = redacted_text(window)
     if len(text) > _WINDOW_CHARACTERS:
-        return _cut(redacted, max(1, len(redacted) - _MARGIN_CHARACTERS))
+        return cut_text(redacted, max(1, len(redacted) - _MARGIN_CHARACTERS))
     return redacted
 
 
@@ -328,13 +338,13 @@ def _masked_if_random(match: re.Match[str]) -> str:
     return match["lead"] + MASK if has_digit and len(set(value)) >= _LEAST_DISTINCT else match[0]
 
 
-def _cut(text: str, limit: int) -> str:
+def cut_text(text: str, limit: int) -> str:
     """At most `limit` characters, with a sign of the cut, and no mask cut open."""
     if len(text) <= limit:
         return text
     end = limit - 1
     mask = text.rfind(MASK, max(0, end - len(MASK) + 1), end + len(MASK) - 1)
-    return text[: mask if 0 <= mask < end else end] + "…"
+    return text[: mask if 0 <= mask < end else end] + CUT
 
 
 def _quoted(text: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from skillkit.core.resolve.command import CallArguments, resolve_command
-from skillkit.core.resolve.environment import search_path
-from skillkit.core.resolve.interpreters import found_program
-from skillkit.core.resolve.programs import resolve_program
+from skillkit.core.resolve.arguments import CallArguments
+from skillkit.core.resolve.command import resolve_command, resolve_program
+from skillkit.core.resolve.environment import find_program, search_path
 
-__all__ = ["CallArguments", "found_program", "resolve_command", "resolve_program", "search_path"]
+__all__ = ["CallArguments", "find_program", "resolve_command", "resolve_program", "search_path"]

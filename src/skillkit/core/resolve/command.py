@@ -1,59 +1,45 @@
-"""A skill, a script's name and a call's arguments -> the ScriptCommand; nothing is started or changed."""
+"""A script of a skill, or a program of the machine, and a call -> the ScriptCommand; nothing is started.
+
+A program belongs to no skill. A card, one small file that says which program it is, stands where a skill's folder
+would: it is hashed, copied, shown and compared like one, so that an approval is about this program and ends when the
+program changes.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
-from skillkit.core.detect import language_at
-from skillkit.core.digest import manifest_of
 from skillkit.core.exceptions import (
     ArgumentSerializationError,
     ConfigurationError,
-    ContentChangedError,
     ContentLoadError,
+    ScriptNotFoundError,
+    ScriptPermissionError,
+    StateUnavailableError,
 )
 from skillkit.core.models import Skill
-from skillkit.core.paths import FilePathResolver, real_path
-from skillkit.core.policy import PATH_LISTS, ScriptPolicy
-from skillkit.core.resolve.argument_paths import ArgumentPaths, Surroundings, argument_paths, leads_through
-from skillkit.core.resolve.arguments import received, require_sayable, stdin_bytes, words
-from skillkit.core.resolve.environment import script_environment
-from skillkit.core.resolve.interpreters import Interpreter, Runner, interpreter_for
-from skillkit.core.resolve.lookup import script_named
-from skillkit.core.resolve.permissions import require_part_of_skill, require_plain_file
-from skillkit.core.runs import Manifest, ScriptCommand
-from skillkit.core.values import Workspace
-from skillkit.core.workspaces import named_workspace, open_paths, require_open, require_same
+from skillkit.core.models.digest import LEFT_OUT, content_of, manifest_of
+from skillkit.core.paths import real_path, require_own_folder
+from skillkit.core.paths.forbidden import named_workspace, open_paths, require_open, require_same
+from skillkit.core.paths.trees import remove_tree
+from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
+from skillkit.core.resolve.environment import Runner, is_within, programs_on, script_environment
+from skillkit.core.resolve.locate import Place, locate, require_plain_file
+from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
+from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
+from skillkit.core.values.skills import Workspace
 
-__all__ = ["CallArguments", "resolve_command"]
+__all__ = ["refuse_batch_metacharacters", "resolve_command", "resolve_program"]
 
 # They take settings, and with them code, from the folder that they start in.
 OBEYING_THEIR_FOLDER = frozenset(("bun", "deno", "tsx", "ts-node"))
+OF_SKILLS = ("SKILL_NAME", "SKILL_BASE_DIR", "SKILL_DIR", "CLAUDE_SKILL_DIR", "SKILL_VERSION")
 BATCH_METACHARACTERS = re.compile(r"[&|<>^%!\"()\r\n]")
-
-
-class CallArguments(NamedTuple):
-    """What one call asks for, as the caller gave it."""
-
-    script_name: str
-    arguments: object = None
-    argv: Sequence[str] = ()
-    stdin: str | bytes | None = None
-    timeout: float = 30
-    output_limit: int = 10_000_000
-    session_id: str | None = None
-    workspace: Workspace | str | Path | None = None
-    """As it was named before; a path is named by this call."""
-    agent_facing: bool = False
-    """Whether a model chose the arguments."""
-    call_id: str = ""
-    from_instructions: bool = False
-    """Whether the skill's text asks for this run, and nobody else."""
 
 
 def resolve_command(
@@ -66,22 +52,27 @@ def resolve_command(
     state_folder: Path | None = None,
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
-    require_sayable_names(skill, call)
-    base = resolved(skill.base_directory)
-    named = workspace_of(call, state_folder)
+    name, version = skill.metadata.name, skill.metadata.version
+    require_sayable(skill=name, version=version, skill_folder=skill.base_directory, workspace=call.workspace)
+    real = real_path(folder := str(skill.base_directory))
+    # The same value where no link leads elsewhere: a path that was used before knows its own parts.
+    base = skill.base_directory if real == folder else Path(real)
+    named = _workspace_of(call, state_folder)
     workspace = None if named is None else named.path
-    require_open_policy(policy, [base, *([workspace] if workspace else [])], state_folder)
-    manifest = manifest_at(str(base))
-    environment = environment_of(skill, policy, own_environment, base, workspace)
+    _require_open_policy(policy, [base, *([workspace] if workspace else [])], state_folder)
+    manifest = _manifest_at(str(base))
+    environment = script_environment(
+        policy, own_environment, skill_name=name, skill_version=version, base_directory=base, workspace=workspace
+    )
     place = Place(base, manifest.digest, workspace, environment["PATH"])
-    located = located_script(skill, call.script_name, place, policy, run)
+    located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
     interpreter = located.interpreter
-    cwd = working_directory(base, workspace, policy)
-    given = given_by(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
-    refuse_batch_metacharacters(interpreter, given.words)
-    refuse_settings_of_workspace(interpreter, policy)
+    cwd = _working_directory(base, workspace, policy)
+    given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
+    refuse_batch_metacharacters(interpreter.name, given.words)
+    _refuse_settings_of_workspace(interpreter.name, policy)
     return ScriptCommand(
-        skill_name=skill.name,
+        skill_name=name,
         digest=manifest.digest,
         base_directory=base,
         script_path=located.path,
@@ -91,29 +82,50 @@ def resolve_command(
         argv=(interpreter.path, *interpreter.arguments, located.file, *given.words),
         cwd=str(cwd),
         environment=environment,
-        stdin=given.stdin,
-        timeout=call.timeout,
-        output_limit=call.output_limit,
-        arguments=given.arguments,
-        script_arguments=given.words,
-        session_id=call.session_id,
         workspace=named,
         manifest=manifest,
-        argument_paths=given.paths.paths,
-        closed_paths=given.paths.closed,
-        has_unread_arguments=given.paths.is_cut,
-        agent_facing=call.agent_facing,
-        call_id=call.call_id,
         from_instructions=call.from_instructions,
+        **given.passed_on,
     )
 
 
-def require_sayable_names(skill: Skill, call: CallArguments) -> None:
-    require_sayable(skill=skill.name, version=skill.metadata.version, skill_folder=skill.base_directory)
+def resolve_program(
+    call: CallArguments, policy: ScriptPolicy, own_environment: Mapping[str, str], *, state_folder: Path
+) -> ScriptCommand:
+    """The first of this name on PATH, never one inside the workspace; nothing is started."""
     require_sayable(workspace=call.workspace)
+    named = _workspace_of(call, state_folder)
+    workspace = None if named is None else named.path
+    _require_open_policy(policy, [workspace] if workspace else [], state_folder)
+    cards = Path(real_path(state_folder)) / "programs"
+    built = script_environment(
+        policy, own_environment, skill_name=PROGRAM_OWNER, skill_version=None, base_directory=cards, workspace=workspace
+    )
+    environment = {name: value for name, value in built.items() if name not in OF_SKILLS}
+    program = _find_program(call.script_name, environment["PATH"], workspace)
+    card = _write_card(cards, call.script_name, program)
+    cwd = workspace or card
+    given = read_input(call, Surroundings(card, workspace, cwd, policy.writable_paths, state_folder))
+    manifest = manifest_of(card)
+    return ScriptCommand(
+        skill_name=PROGRAM_OWNER,
+        digest=manifest.digest,
+        base_directory=card,
+        script_path=program,
+        script_name=call.script_name,
+        interpreter=call.script_name,
+        allowed_tools=(),
+        argv=(str(program), *given.words),
+        cwd=str(cwd),
+        environment=environment,
+        workspace=named,
+        manifest=manifest,
+        is_program=True,
+        **given.passed_on,
+    )
 
 
-def workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:
+def _workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:
     """The folder that was named, if it still is that folder, and may be opened to scripts."""
     if call.workspace is None:
         return None
@@ -124,7 +136,7 @@ def workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | 
     return call.workspace
 
 
-def require_open_policy(policy: ScriptPolicy, within_reach: Sequence[Path], state_folder: Path | None) -> None:
+def _require_open_policy(policy: ScriptPolicy, within_reach: Sequence[Path], state_folder: Path | None) -> None:
     """What policy opens may be no closed place, nor lie behind a link that a script could have made."""
     for setting in PATH_LISTS:
         open_paths(getattr(policy, setting), state_folder, setting=setting)
@@ -138,121 +150,17 @@ def require_open_policy(policy: ScriptPolicy, within_reach: Sequence[Path], stat
                 )
 
 
-class Given(NamedTuple):
-    """What a call hands to its script."""
-
-    words: tuple[str, ...]
-    stdin: bytes
-    arguments: object
-    """As the script receives them."""
-    paths: ArgumentPaths
-
-
-def given_by(call: CallArguments, surroundings: Surroundings) -> Given:
-    argv = words(call.argv)
-    stdin = stdin_bytes(call.arguments, call.stdin)
-    arguments = received(call.arguments, stdin)
-    paths = argument_paths(arguments, argv, call.stdin, surroundings) if argv or stdin else NO_PATHS
-    return Given(argv, stdin, arguments, paths)
-
-
-def resolved(folder: Path) -> Path:
-    """The same value where nothing leads elsewhere: to take a path apart costs more than to compare it.
-
-    The system is asked each time: of a folder above that moved, the folder itself knows nothing.
-    """
-    real = real_path(text := str(folder))
-    return folder if real == text else Path(real)
-
-
-def manifest_at(folder: str) -> Manifest:
+def _manifest_at(folder: str) -> Manifest:
     """Empty where there is no folder: what is missing then is the script."""
     try:
         return manifest_of(folder)
     except ContentLoadError:
         if os.path.isdir(folder):
             raise
-        return NOTHING
+        return Manifest("", ())
 
 
-def require_content(digest: str, skill_name: str) -> None:
-    """A folder that came back after it was looked at has a script, but nobody knows which."""
-    if digest == NOTHING.digest:
-        reason = f"{skill_name!r} changed while it was looked at"
-        raise ContentChangedError(f"{reason}. Run it again.", reasons=[reason])
-
-
-class Place(NamedTuple):
-    """Where a script is looked for, and where its interpreter is."""
-
-    base: Path
-    digest: str
-    workspace: Path | None
-    """Without links: one that is re-pointed means another place."""
-    search_path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """Which file a name means, and what runs it."""
-
-    path: Path
-    file: str
-    """The same as a text."""
-    name: str
-    interpreter: Interpreter
-
-
-_located: dict[object, Located] = {}
-REMEMBERED = 4096
-NOTHING = Manifest("", ())
-NO_PATHS = ArgumentPaths()
-
-
-def located_script(skill: Skill, name: str, place: Place, policy: ScriptPolicy, run: Runner) -> Located:
-    """Looked up once for a digest: while no file and no link of the skill changes, a name means the same.
-
-    What the digest does not tell, the mode of the file and whether the interpreter is there, is asked each time.
-    """
-    base, digest, workspace, search_path = place
-    key = (str(base), digest, workspace, search_path, name, policy.allowed_interpreters)
-    known = _located.get(key)
-    if known is None or not os.access(known.interpreter.path, os.X_OK):
-        known = looked_up(skill, name, place, policy, run)
-        if len(_located) >= REMEMBERED:
-            _located.clear()
-        _located[key] = known
-    require_plain_file(known.file, skill.name)
-    require_content(digest, skill.name)
-    return known
-
-
-def looked_up(skill: Skill, name: str, place: Place, policy: ScriptPolicy, run: Runner) -> Located:
-    base, _, workspace, search_path = place
-    script = script_named(name, skill.name, base, skill.scripts)
-    path = FilePathResolver.resolve_path(base, script.path)
-    require_part_of_skill(path, skill.name, base)
-    require_plain_file(str(path), skill.name)
-    language = language_at(path) or script.script_type
-    closed = (base,) if workspace is None else (base, workspace)
-    interpreter = interpreter_for(language, search_path, policy.allowed_interpreters, run, closed=closed)
-    return Located(path, str(path), path.relative_to(base).as_posix(), interpreter)
-
-
-def environment_of(
-    skill: Skill, policy: ScriptPolicy, own: Mapping[str, str], base: Path, workspace: Path | None
-) -> dict[str, str]:
-    return script_environment(
-        policy,
-        own,
-        skill_name=skill.name,
-        skill_version=skill.metadata.version,
-        base_directory=base,
-        workspace=workspace,
-    )
-
-
-def working_directory(base: Path, workspace: Path | None, policy: ScriptPolicy) -> Path:
+def _working_directory(base: Path, workspace: Path | None, policy: ScriptPolicy) -> Path:
     if policy.working_directory == "skill":
         return base
     if workspace is None:
@@ -262,9 +170,9 @@ def working_directory(base: Path, workspace: Path | None, policy: ScriptPolicy) 
     return workspace
 
 
-def refuse_batch_metacharacters(interpreter: Interpreter, arguments: tuple[str, ...]) -> None:
+def refuse_batch_metacharacters(interpreter: str, arguments: tuple[str, ...]) -> None:
     """The program cmd reads its arguments as a command line of its own; there is no safe quoting for these."""
-    if interpreter.name != "cmd":
+    if interpreter != "cmd":
         return
     for word in arguments:
         if BATCH_METACHARACTERS.search(word):
@@ -273,9 +181,63 @@ def refuse_batch_metacharacters(interpreter: Interpreter, arguments: tuple[str, 
             )
 
 
-def refuse_settings_of_workspace(interpreter: Interpreter, policy: ScriptPolicy) -> None:
-    if interpreter.name in OBEYING_THEIR_FOLDER and policy.working_directory == "workspace" and policy.sandbox != "off":
+def _refuse_settings_of_workspace(interpreter: str, policy: ScriptPolicy) -> None:
+    if interpreter in OBEYING_THEIR_FOLDER and policy.working_directory == "workspace" and policy.sandbox != "off":
         raise ConfigurationError(
-            f"{interpreter.name} takes settings and code from the folder it starts in, and scripts may change the "
+            f"{interpreter} takes settings and code from the folder it starts in, and scripts may change the "
             "workspace. Use working_directory = 'skill' for it."
         )
+
+
+def _find_program(name: str, path: str, workspace: Path | None) -> Path:
+    """A plain name only: a path would be whatever a model says it is."""
+    is_name = name == os.path.basename(name) and name not in ("", ".", "..", LEFT_OUT) and name.isprintable()
+    closed = () if workspace is None else (workspace,)
+    for candidate in programs_on(name, path) if is_name else ():
+        if not is_within(candidate, closed):
+            require_plain_file(candidate, PROGRAM_OWNER)
+            return Path(candidate)
+    raise ScriptNotFoundError(
+        f"There is no program {name!r} on PATH. Install it, or name a script as 'scripts/...'.",
+        skill_name=PROGRAM_OWNER,
+        script_name=name,
+    )
+
+
+def _write_card(cards: Path, name: str, program: Path) -> Path:
+    """The folder of this program's card, which holds the card and nothing else."""
+    folder = cards / sha256(os.fsencode(program)).hexdigest()[:16]
+    text = _card_text(program)
+    card = folder / name
+    try:
+        for place in (cards.parent, cards, folder):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_own_folder(place)
+        for stray in folder.iterdir():
+            if stray.is_dir() and not stray.is_symlink():
+                remove_tree(stray)
+            elif stray.name != name:
+                stray.unlink()
+        if not card.is_file() or card.is_symlink() or card.read_text(encoding="utf-8", errors="replace") != text:
+            # Made beside it: whoever looks at the folder meanwhile sees the old card or the new one.
+            descriptor, new = tempfile.mkstemp(dir=cards, prefix=".new-")
+            with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            os.replace(new, card)
+    except OSError as error:
+        raise StateUnavailableError(
+            f"No card of the program {name!r} can be kept in {cards}: {error.strerror or error}. "
+            "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
+        ) from error
+    return folder
+
+
+def _card_text(program: Path) -> str:
+    """Where it is, what file that means, and what is in it."""
+    real = real_path(program)
+    content = content_of(real)
+    if not content.startswith("sha256 "):
+        raise ScriptPermissionError(
+            f"{program} cannot be read, so nobody could say what runs. Make it readable, or use another program."
+        )
+    return f"A program of this machine, named by 'allowed_commands'.\nPath: {program}\nFile: {real}\n{content}\n"

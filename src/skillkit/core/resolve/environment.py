@@ -1,23 +1,40 @@
-"""Policy and the caller's environment -> the script's environment, built name by name."""
+"""Policy and the caller's environment -> the script's environment, name by name, and the programs on its PATH.
+
+A program is the real one, found outside skill and workspace: what a script could have put there never runs another.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from skillkit._version import __version__
-from skillkit.core.paths import is_decided_inside
-from skillkit.core.policy import ScriptPolicy
+from skillkit.core.exceptions import InterpreterNotAllowedError, InterpreterNotFoundError
+from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
+from skillkit.core.paths import is_decided_inside, is_inside, real_path
+from skillkit.core.values.policy import ScriptPolicy
 
-__all__ = ["is_never_passed", "script_environment", "search_path"]
+__all__ = [
+    "Interpreter",
+    "Runner",
+    "find_program",
+    "forget_interpreters",
+    "interpreter_for",
+    "is_never_passed",
+    "is_within",
+    "programs_on",
+    "script_environment",
+    "search_path",
+]
 
-PASSED = (
+PASSED = frozenset(
     "LANG TZ HOME TMPDIR LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME LC_ADDRESS "
-    "LC_IDENTIFICATION LC_MEASUREMENT LC_NAME LC_PAPER LC_TELEPHONE"
-).split()
+    "LC_IDENTIFICATION LC_MEASUREMENT LC_NAME LC_PAPER LC_TELEPHONE".split()
+)
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
 NEVER_PASSED = frozenset(
@@ -33,6 +50,27 @@ FIXED = {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "GIT_CONFIG_NOSYSTEM
 # Without it, bash looks the user's shell up in the system's list of users at each start, which takes its time.
 USUAL = {"SHELL": "/bin/sh"} if os.name == "posix" else {}
 
+Runner = Callable[[Sequence[str], str], str]
+"""Runs a program briefly, with cwd `/` and the given PATH, and gives its output; empty when it failed."""
+
+# `sh` counts as bash: it runs shell scripts where bash is missing.
+PROGRAMS = {"bash": ("bash", "sh"), "python3": ("python3", "python"), "cmd": ("cmd.exe", "cmd")}
+LISTED_AS = {"powershell": "pwsh"}
+# What makes a program say where its real binary is.
+SELF_QUESTIONS = {
+    "python3": ("-c", "import sys; print(sys.executable)"),
+    "node": ("-e", "console.log(process.execPath)"),
+    "ruby": ("-e", "puts RbConfig.ruby"),
+    "perl": ("-e", "print $^X"),
+}
+# Scripts by nature: that they start with `#!` does not make them shims.
+SCRIPT_PROGRAMS = frozenset(("tsx", "ts-node"))
+SHIM_PROGRAMS = frozenset(("volta-shim", "mise", "rtx", "asdf", "shim"))
+TYPES_STRIPPED_SINCE = ((22, 18), (23, 6))
+LEADING_ARGUMENTS = {"deno": ("run",), "pwsh": ("-NoProfile", "-File"), "cmd": ("/d", "/c")}
+
+_found: dict[tuple[str, str], str] = {}
+
 
 def script_environment(
     policy: ScriptPolicy,
@@ -43,67 +81,17 @@ def script_environment(
     base_directory: Path,
     workspace: Path | None,
 ) -> dict[str, str]:
-    """An allow-list, what policy passes by name, and what the script should know of its skill."""
-    known = known_environment(own)
-    place = str(base_directory), None if workspace is None else str(workspace)
-    key = (skill_name, skill_version, place, policy.inherit_environment, policy.pass_environment)
-    built = known.built.get(key)
-    if built is None:
-        path = search_path(known.plain, base_directory, workspace)
-        passed = passed_of(known.plain, policy)
-        folders = {
-            name: outside_folders(passed.pop(name), base_directory, workspace) for name in CODE_FOLDERS & passed.keys()
-        }
-        passed |= {name: value for name, value in folders.items() if value}
-        everything = passed | {"PATH": path} | facts_of(skill_name, skill_version, *place)
-        built = {name: value for name, value in everything.items() if "\0" not in value}
-        if len(known.built) >= REMEMBERED:
-            known.built.clear()
-        known.built[key] = built
-    return dict(built)
-
-
-def passed_of(own: Mapping[str, str], policy: ScriptPolicy) -> dict[str, str]:
-    """What every script gets of the caller's, and what policy names."""
+    """An allow-list, what policy passes by name, and what the script should know of its skill and its place."""
     named = own if policy.inherit_environment else policy.pass_environment
-    return (
-        USUAL
-        | {name: own[name] for name in PASSED if name in own}
-        | {name: own[name] for name in named if name in own and not is_never_passed(name)}
-    )
-
-
-class Known(NamedTuple):
-    """The environment of this process as it was last seen, and what was built of it meanwhile."""
-
-    raw: dict[bytes, bytes]
-    plain: Mapping[str, str]
-    built: dict[object, dict[str, str]]
-
-
-REMEMBERED = 256
-_known = Known({}, {}, {})
-Environ = os._Environ  # noqa: SLF001 - its class by name: a program may put anything else in the place of `os.environ`
-
-
-def known_environment(own: Mapping[str, str]) -> Known:
-    """With a plain copy of `own`: `os.environ` itself decodes every name that it is asked for."""
-    global _known  # noqa: PLW0603 - one environment, one copy of it
-    raw = getattr(own, "_data", None)
-    # On Windows a name in any case means the same variable, which a plain copy does not know.
-    if not isinstance(own, Environ) or not isinstance(raw, dict) or own.encodekey("a") != b"a":
-        return Known({}, own, {})
-    known = _known
-    if known.raw != raw:
-        raw = dict(raw)
-        plain = {own.decodekey(name): own.decodevalue(value) for name, value in raw.items()}
-        known = _known = Known(raw, plain, {})
-    return known
-
-
-def facts_of(skill_name: str, skill_version: str | None, folder: str, workspace: str | None) -> dict[str, str]:
-    """What the script should know of its skill and its place."""
-    facts = FIXED | {
+    # Asked for each name once: another thread may remove one meanwhile.
+    asked = (*PASSED, *(name for name in named if not is_never_passed(name)))
+    built = USUAL | {name: value for name in asked if (value := own.get(name)) is not None}
+    for name in CODE_FOLDERS & built.keys():
+        if folders := _outside_folders(built.pop(name), base_directory, workspace):
+            built[name] = folders
+    folder = str(base_directory)
+    built |= FIXED | {
+        "PATH": search_path(own, base_directory, workspace),
         "SKILL_NAME": skill_name,
         "SKILL_BASE_DIR": folder,
         "SKILL_DIR": folder,
@@ -112,8 +100,8 @@ def facts_of(skill_name: str, skill_version: str | None, folder: str, workspace:
         "SKILLKIT_VERSION": __version__,
     }
     if workspace is not None:
-        facts |= {"SKILL_WORKSPACE": workspace, "CLAUDE_PROJECT_DIR": workspace}
-    return facts
+        built |= {"SKILL_WORKSPACE": str(workspace), "CLAUDE_PROJECT_DIR": str(workspace)}
+    return {name: value for name, value in built.items() if "\0" not in value}
 
 
 def is_never_passed(name: str) -> bool:
@@ -123,12 +111,121 @@ def is_never_passed(name: str) -> bool:
 
 def search_path(own: Mapping[str, str], base_directory: Path, workspace: Path | None) -> str:
     """Absolute folders only, none of them inside the skill or the workspace."""
-    return outside_folders(own.get("PATH") or DEFAULT_PATH, base_directory, workspace) or DEFAULT_PATH
+    return _outside_folders(own.get("PATH") or DEFAULT_PATH, base_directory, workspace) or DEFAULT_PATH
 
 
 @lru_cache(maxsize=256)
-def outside_folders(path: str, base_directory: Path, workspace: Path | None) -> str:
+def _outside_folders(path: str, base_directory: Path, workspace: Path | None) -> str:
     """Looked at once: following the links of a long PATH takes as long as starting a small script."""
     closed = [os.path.realpath(folder) for folder in (base_directory, workspace) if folder is not None]
     folders = filter(os.path.isabs, path.split(os.pathsep))
     return os.pathsep.join(folder for folder in folders if not is_decided_inside(folder, closed))
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """`name` is what policies list; `arguments` come before the script."""
+
+    name: str
+    path: str
+    arguments: tuple[str, ...] = ()
+
+
+def interpreter_for(
+    language: str, path: str, allowed: Iterable[str], run: Runner, *, closed: Sequence[Path] = ()
+) -> Interpreter:
+    """The first that exists and is listed; one that exists but is not listed is named in the error.
+
+    Nothing inside the folders in `closed` is ever used, not even where a link or a version manager leads there.
+    """
+    names = [LISTED_AS.get(name, name) for name in LANGUAGE_INTERPRETERS[language]]
+    listed = tuple(allowed)
+    unlisted = ""
+    for name in dict.fromkeys(names):
+        if name in listed:
+            program = find_program(name, path, run, closed)
+            if program and (language != "typescript" or name != "node" or strips_types(program, path, run)):
+                return Interpreter(name, program, LEADING_ARGUMENTS.get(name, ()))
+        elif not unlisted and any(programs_on(name, path)):
+            unlisted = name
+    if unlisted:
+        raise InterpreterNotAllowedError(
+            f"{unlisted!r} may not run scripts here. Allowed: {', '.join(listed) or 'none'}. "
+            "Add it to 'allowed_interpreters' if that is wanted.",
+            interpreter=unlisted,
+            allowed=listed,
+        )
+    raise InterpreterNotFoundError(
+        f"{' or '.join(names)!r} is not on PATH; a {language} script needs it. Install it or remove the script.",
+        interpreter=names[0],
+    )
+
+
+def find_program(name: str, path: str, run: Runner, closed: Sequence[Path]) -> str:
+    """Looked up once for each PATH, because asking a version manager takes a tenth of a second."""
+    known = _found.get((name, path))
+    if known and os.access(known, os.X_OK) and not is_within(known, closed):
+        return known
+    for candidate in programs_on(name, path):
+        program = "" if is_within(candidate, closed) else _real_program(name, candidate, path, run)
+        if program and not is_within(program, closed):
+            _found[name, path] = program
+            return program
+    return ""
+
+
+def forget_interpreters() -> None:
+    """Look everything up again, as after an installation."""
+    _found.clear()
+
+
+def programs_on(name: str, path: str) -> Iterable[str]:
+    for program in PROGRAMS.get(name, (name,)):
+        for folder in path.split(os.pathsep):
+            candidate = os.path.join(folder, program)
+            if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+                yield candidate
+
+
+def is_within(program: str, folders: Sequence[Path]) -> bool:
+    """By its own path or by where its links lead."""
+    real = real_path(program)
+    closed = [real_path(folder) for folder in folders]
+    return any(is_inside(place, folder) for place in (program, real) for folder in closed)
+
+
+def _real_program(name: str, candidate: str, path: str, run: Runner) -> str:
+    """The candidate itself, or the binary behind a version manager's shim; a venv's link is kept as it is."""
+    if name in SCRIPT_PROGRAMS and not _is_version_manager(candidate):
+        return candidate
+    if not _is_shim(candidate):
+        return candidate
+    question = SELF_QUESTIONS.get(name)
+    answer = run((candidate, *question), path).strip() if question else ""
+    is_binary = os.path.isabs(answer) and os.access(answer, os.X_OK) and not _is_shim(answer)
+    return answer if is_binary else ""
+
+
+def _is_shim(candidate: str) -> bool:
+    """A program that is itself a script, or a link to a version manager, only starts another one."""
+    if _is_version_manager(candidate):
+        return True
+    try:
+        with open(candidate, "rb", buffering=0) as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def _is_version_manager(candidate: str) -> bool:
+    return os.path.basename(os.path.realpath(candidate)) in SHIM_PROGRAMS
+
+
+def strips_types(node: str, path: str, run: Runner) -> bool:
+    """Node runs TypeScript by itself since 22.18 and 23.6."""
+    version = re.match(r"v(\d+)\.(\d+)", run((node, "--version"), path))
+    if version is None:
+        return False
+    number = (int(version[1]), int(version[2]))
+    (old_major, old_minor), newer = TYPES_STRIPPED_SINCE
+    return number >= newer or (number[0] == old_major and number[1] >= old_minor)

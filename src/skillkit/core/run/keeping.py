@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.files import Folder, copy_content
-from skillkit.core.guarded_names import (
+from skillkit.core.paths.files import Folder, copy_content
+from skillkit.core.paths.guarded_names import (
     ENVIRONMENT_MARK,
     SKILL_MARK,
     SKILLS_FOLDER,
@@ -25,8 +25,8 @@ from skillkit.core.guarded_names import (
     is_guarded_name,
     of_repository,
 )
-from skillkit.core.run.guard.own import importable_names, own_folders
-from skillkit.core.runs import Artifact
+from skillkit.core.run.guard import importable_names, own_folders
+from skillkit.core.values.runs import Artifact
 
 __all__ = ["HARMLESS", "KEPT_BYTES", "Kept", "KeptFolder"]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import functools
+import math
 import os
 import select
 import sys
+import threading
 import time
 
 if sys.platform == "linux":
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SHORTAGES",
     "UNKNOWN_STATUS",
+    "PidOrder",
     "all_pids",
     "environment_of",
     "has_hung_up",
@@ -38,6 +41,7 @@ UNKNOWN_STATUS = 255  # what asyncio reports, too, for a status that somebody el
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # they pass, and prove nothing about a process
 READ_SIZE = 16_384  # bytes
 PIDS_PER_CORE_SECOND = 50_000  # more than a kernel gives out; threads, which take them too, came to 37,000
+LOOKS_A_ROUND = 4  # in the time that the kernel needs at least to use up all pids
 PF_EXITING = 0x4  # in the flags of /proc/PID/stat
 
 # From linux/pidfd.h: the status stays readable after the process was reaped (Linux 6.15 and later).
@@ -56,7 +60,7 @@ def pidfds_work() -> bool:
     except OSError as error:
         if error.errno in (errno.ENOSYS, errno.EPERM, errno.EACCES):
             return False
-        raise  # a shortage passes; it is no reason to kill less thoroughly from now on
+        raise  # a shortage passes; it is not a reason to kill less thoroughly from now on
     return True
 
 
@@ -216,3 +220,49 @@ def _content(path: str) -> bytes:
         return b"".join(parts)
     finally:
         os.close(fd)
+
+
+class PidOrder:
+    """Pids are given out upwards until they are used up; then the low ones are given out again.
+
+    Between two looks that are close enough, the kernel cannot have come round to where it was: the newest pid
+    is higher than before, or the order was lost.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._lock = threading.Lock()
+        self._losses = 0
+        self._newest = 0
+        self._looked = -math.inf
+
+    def losses(self) -> int:
+        """How often the order was lost: two equal answers say that it was not in between.
+
+        Whoever asks keeps it known for everybody, if somebody asks every `look_seconds`.
+        """
+        now = time.monotonic()
+        with self._lock:
+            if now - self._looked >= self.look_seconds():
+                newest, before = last_pid(), self._newest
+                is_close = time.monotonic() - self._looked < seconds_to_start_over()
+                self._losses += not (is_close and 0 < before <= newest)
+                self._newest, self._looked = newest, now
+            return self._losses
+
+    def newest(self) -> tuple[int, int]:
+        """The newest pid, and how often the order was lost until that was made.
+
+        Every look before counts here: after a round, a pid can be lower than the last one seen and yet higher than
+        that of a run which began long ago.
+        """
+        before = self._newest
+        newest = last_pid()
+        losses = self.losses()
+        return newest, losses if newest >= before else losses + 1
+
+    @staticmethod
+    def look_seconds() -> float:
+        return seconds_to_start_over() / LOOKS_A_ROUND

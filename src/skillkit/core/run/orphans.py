@@ -18,15 +18,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from skillkit.core.run.spawn import DEVNULL, Start, spawned
-from skillkit.core.run.survivors import has_other_runs
+from skillkit.core.run.spawn import DEVNULL, Start, spawn
+from skillkit.core.run.survivors import has_other_runs, own_mark
 
-__all__ = ["new_marker", "start_keeper"]
+__all__ = ["start_keeper"]
 
 SHELL = "/bin/sh"
 # A process of its own, so that it is nobody's child who waits for any; its input is not that of the shell that ends.
 WAIT = 'exec 3<&0; (read -r _ <&3 || exec "$@") & '
-MARK_BYTES = 8
 FIRST_FREE = 3
 
 
@@ -37,7 +36,6 @@ class _Keeper:
         self._begin()
 
     def _begin(self) -> None:
-        self.mark = os.urandom(MARK_BYTES).hex()
         self._lock = threading.Lock()
         self._writer: int | None = None
         self._was_tried = False
@@ -50,7 +48,7 @@ class _Keeper:
             if not self._was_tried:
                 self._was_tried = True
                 with suppress(OSError):
-                    self._writer = _started(self.mark)
+                    self._writer = _started(own_mark())
                 atexit.register(partial(_let_go, self, os.getpid()))
 
     def end(self) -> None:
@@ -76,7 +74,7 @@ def _started(mark: str) -> int:
     reader, writer = os.pipe()
     try:
         words = (SHELL, "-c", WAIT, "skillkit-keeper", sys.executable, "-I", "-S", "-c", killer, mark)
-        pid = spawned(Start(words, "/", {}, (reader, DEVNULL, DEVNULL), reader, FIRST_FREE), array("i", (0,)))
+        pid = spawn(Start(words, "/", {}, (reader, DEVNULL, DEVNULL), reader, FIRST_FREE), array("i", (0,)))
         with suppress(ChildProcessError):  # one that somebody else waited for
             os.waitpid(pid, 0)
     except BaseException:
@@ -95,11 +93,6 @@ def _let_go(keeper: _Keeper, owner: int) -> None:
 _keeper = _Keeper()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_keeper.forget)
-
-
-def new_marker() -> str:
-    """For one run: begins as those of all runs of this process do."""
-    return _keeper.mark + os.urandom(MARK_BYTES).hex()
 
 
 def start_keeper() -> None:

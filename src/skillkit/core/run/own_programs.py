@@ -9,27 +9,20 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 
-from skillkit.core.guarded_names import ENVIRONMENT_MARK
 from skillkit.core.paths import is_decided_inside, is_inside, real_path
+from skillkit.core.paths.forbidden import writable_by_scripts
+from skillkit.core.paths.guarded_names import ENVIRONMENT_MARK
 
-__all__ = ["keep_away_from", "own_environment", "own_path", "own_program"]
+__all__ = ["find_own_program", "own_environment", "own_path"]
 
 # What tells a folder that somebody works in; programs of the machine lie in none.
 PROJECT_MARKS = (ENVIRONMENT_MARK, ".git", ".hg", ".jj", "pyproject.toml", "package.json", "skillkit.toml")
 ALWAYS_PASSED = frozenset(("HOME", "PATH", "USER", "LOGNAME"))
 
-_written: set[str] = set()
 
-
-def keep_away_from(folders: Iterable[str | os.PathLike[str] | None]) -> None:
-    """From now on no program of this process comes from these: its scripts may write there."""
-    _written.update(os.fspath(folder) for folder in folders if folder is not None)
-
-
-def own_program(*names: str) -> str:
+def find_own_program(*names: str) -> str:
     """The first of these on PATH that no script can have written; "" for none."""
     folders, closed = own_path().split(os.pathsep), _closed()
     found = (shutil.which(name, path=folder) for name in names for folder in folders)
@@ -55,7 +48,7 @@ def own_environment() -> dict[str, str]:
 
 def _closed() -> list[str]:
     """As real paths: where scripts may write, and where the person works now."""
-    return [*map(real_path, _written), *map(real_path, _here())]
+    return [*map(real_path, writable_by_scripts()), *map(real_path, _here())]
 
 
 def _here() -> list[str]:

@@ -1,10 +1,13 @@
-"""Descriptors of one run -> pipes off the standard streams, input fed without blocking, nothing left open."""
+"""The pipes of one run: its input fed without blocking, the first bytes of its output kept, nothing left open."""
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
+import threading
+import time
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import Judged
@@ -15,11 +18,12 @@ if sys.platform == "linux":
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
-__all__ = ["Descriptors", "Feed"]
+__all__ = ["READ_SIZE", "Capture", "Descriptors", "Feed", "Watchdog"]
 
+READ_SIZE = 65_536  # bytes: what a pipe holds; larger pipes and splice(2) were measured and gain nothing
 STANDARD_STREAMS = 2  # and below
 RESERVE = 32  # descriptors left free by starts, for what running ones need to come to an end
 
@@ -36,7 +40,7 @@ class Descriptors:
     def __exit__(self, *_: object) -> None:
         self.close_all()
 
-    def kept(self, fd: int, *, least: int = 3) -> int:
+    def keep(self, fd: int, *, least: int = 3) -> int:
         """`fd`, moved to `least` or above: in a program without standard streams, pipes get their numbers."""
         self._open.add(fd)
         if fd >= least:
@@ -49,7 +53,7 @@ class Descriptors:
     def pipe(self) -> tuple[int, int]:
         ends = os.pipe()
         self._open.update(ends)
-        return ends if ends[0] > STANDARD_STREAMS < ends[1] else (self.kept(ends[0]), self.kept(ends[1]))
+        return ends if ends[0] > STANDARD_STREAMS < ends[1] else (self.keep(ends[0]), self.keep(ends[1]))
 
     def are_scarce(self) -> bool:
         """Whether the reserve is touched; numbers are given out from below, so the highest tells."""
@@ -59,13 +63,13 @@ class Descriptors:
     def close_all(self) -> None:
         self.close(*self._open)
 
-    def given(self, contents: Iterable[bytes], places: Iterable[Judged], *, least: int) -> list[int]:
+    def open_all(self, contents: Iterable[bytes], places: Iterable[Judged], *, least: int) -> list[int]:
         """Readable descriptors with these bytes, then those of what was judged, all numbered `least` or above."""
-        memories = [self.memory(content, least=least) for content in contents]
-        return memories + [self.kept(_open_judged(place), least=least) for place in places]
+        memories = [self.make_memory(content, least=least) for content in contents]
+        return memories + [self.keep(_open_judged(place), least=least) for place in places]
 
-    def memory(self, content: bytes, *, least: int) -> int:
-        fd = self.kept(os.memfd_create("skillkit", os.MFD_CLOEXEC), least=least)
+    def make_memory(self, content: bytes, *, least: int) -> int:
+        fd = self.keep(os.memfd_create("skillkit", os.MFD_CLOEXEC), least=least)
         rest = memoryview(content)
         while rest:
             rest = rest[os.write(fd, rest) :]
@@ -93,11 +97,10 @@ def _open_judged(place: Judged) -> int:
 
 
 def _replaced(path: str) -> SandboxUnavailableError:
-    remedy = f"Look who changes {path}, and try again."
-    return SandboxUnavailableError(
-        f"The walls could not be put up: {path} was replaced or removed meanwhile. Nothing was run. {remedy}",
+    return SandboxUnavailableError.because(
+        f"The walls could not be put up: {path} was replaced or removed meanwhile. Nothing was run",
+        f"Look who changes {path}, and try again.",
         missing=("files",),
-        remedy=remedy,
     )
 
 
@@ -133,3 +136,60 @@ def _write_unsignalled(fd: int, content: memoryview) -> int:
         raise
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Capture:
+    """One output stream: the first `limit` bytes are kept and shown, the rest is read and only counted."""
+
+    __slots__ = ("_kept", "_limit", "_listener", "_name", "count")
+
+    def __init__(self, name: str, limit: int, listener: Callable[[str, bytes], None] | None) -> None:
+        self._name = name
+        self._limit = limit
+        self._listener = listener
+        # getvalue() hands out its own buffer, so ten megabytes kept are ten megabytes used.
+        self._kept = io.BytesIO()
+        self.count = 0
+
+    def read(self, fd: int, buffer: memoryview) -> bool:
+        """Take once what is there, through a buffer that streams may share; false at the end."""
+        size = os.readv(fd, [buffer])
+        self.add(buffer[:size])
+        return size > 0
+
+    def add(self, chunk: memoryview) -> None:
+        """Keep what fits, show the listener the same, count everything."""
+        room = self._limit - self.count
+        self.count += len(chunk)
+        if room <= 0 or not chunk:
+            return
+        kept = chunk[:room]
+        self._kept.write(kept)
+        if self._listener is not None:
+            self._listener(self._name, bytes(kept))
+
+    def kept(self) -> bytes:
+        return self._kept.getvalue()
+
+
+class Watchdog:
+    """A second thread that kills at the deadline while the first is held up in the caller's `on_output`."""
+
+    def __init__(self, deadline: float, kill: Callable[[], None]) -> None:
+        self._kill = kill
+        self._timer = threading.Timer(deadline - time.monotonic(), self._bite)
+        self.has_bitten = False
+
+    def __enter__(self) -> Self:
+        self._timer.daemon = True
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        # The pid may be reaped, and mean somebody else, only after this thread is through with it.
+        self._timer.join()
+
+    def _bite(self) -> None:
+        self.has_bitten = True
+        self._kill()

@@ -1,4 +1,19 @@
-"""A command -> what its process did: its status, the first bytes of its output, and nothing left running."""
+"""A command -> what its process did: its status, the first bytes of its output, and nothing left running.
+
+Theory of operation. One thread starts a process and attends to it: it sleeps in one `poll` on both output pipes, the
+input pipe, the process's pidfd and the caller's wakeup descriptor, and moves what can be moved. No thread is made for a
+pipe and nothing is read ahead, so that hundreds of runs cost little more than their scripts; output beyond the limit
+is read and only counted, so that no script waits for us and memory stays bounded.
+
+A run has three parts. `start` makes pipes, marks the environment and spawns; the pid is known the moment there is one,
+because an interrupt may strike anywhere. `attend` waits for the exit, the deadline or a cancellation. `settle` ends
+what is left: it reads on for a moment (a helper may still write the last lines), kills the group if the run was cut
+short, hunts down descendants that left the group (`survivors`), drains the pipes and takes the exit status. Whatever is
+raised in between, `stop` and `abandon` do the same in a hurry.
+
+A fourth pipe, which nobody reads, is held by every descendant that does not close it: while it is open, somebody of
+the run is alive. Where the kernel has no pidfds, `portable` does all this with plain threads, less thoroughly.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +22,6 @@ import errno
 import math
 import os
 import select
-import threading
 import time
 from array import array
 from collections.abc import Mapping
@@ -15,27 +29,26 @@ from functools import partial
 from typing import NamedTuple
 
 from skillkit.core.paths import Judged
-from skillkit.core.policy import Limits
 from skillkit.core.run import portable
-from skillkit.core.run.capture import READ_SIZE, Capture
-from skillkit.core.run.kernel import UNKNOWN_STATUS, is_over, pidfds_work, taken_status
-from skillkit.core.run.orphans import new_marker, start_keeper
-from skillkit.core.run.pipes import Descriptors, Feed
-from skillkit.core.run.spawn import DEVNULL, FIRST_FREE_FD, PIPE, Start, opened, spawned
+from skillkit.core.run.kernel import UNKNOWN_STATUS, pidfds_work, taken_status
+from skillkit.core.run.orphans import start_keeper
+from skillkit.core.run.pipes import READ_SIZE, Capture, Descriptors, Feed, Watchdog
+from skillkit.core.run.spawn import DEVNULL, FIRST_FREE_FD, PIPE, Start, popen, spawn
 from skillkit.core.run.survivors import (
     MARKER_NAME,
     NOBODY,
     Survivors,
     Tree,
     end_survivors,
-    enlisted,
     has_other_runs,
     kill_group,
+    new_marker,
     pid_order,
     release,
+    start_counted,
 )
-from skillkit.core.run.watchdog import Watchdog
-from skillkit.core.runs import ProcessExit
+from skillkit.core.values.policy import Limits
+from skillkit.core.values.runs import NO_CONTROL, ProcessExit, RunControl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,36 +98,30 @@ class _Ending(enum.Enum):
 
 
 def run_process(
-    request: ProcessRequest,
-    *,
-    cancel: threading.Event | None = None,
-    on_output: Callable[[str, bytes], None] | None = None,
-    wakeup_fd: int | None = None,
-    on_stop: OnStop | None = None,
+    request: ProcessRequest, control: RunControl = NO_CONTROL, on_stop: OnStop | None = None
 ) -> ProcessExit:
     """Run a command to its end, its timeout or its cancellation, and leave nothing of it behind.
 
-    `on_output` gets "stdout" or "stderr" and the bytes that are kept, as they come; what it raises kills the
-    run and comes out here, and so does an interrupt; `on_stop` is told before how the process ended.
-    `wakeup_fd` cancels as soon as it is readable; `cancel` is looked at every 20 ms.
+    The caller's `on_output` gets the bytes that are kept, as they come; what it raises kills the run and comes out
+    here, and so does an interrupt; `on_stop` is told before how the process ended.
     A command cancelled beforehand does not start. A command that cannot start raises OSError; where only the
     descriptors are short, and other runs have them, it waits.
     """
-    limit = request.output_limit
+    limit, on_output = request.output_limit, control.on_output
     captures = Capture("stdout", limit, on_output), Capture("stderr", limit, on_output)
     if not pidfds_work():
-        return _run_portably(request, captures, _cancellation(cancel, wakeup_fd), on_stop)
+        return _run_portably(request, captures, control, on_stop)
     with Descriptors() as held:
-        run = _begun(request, captures, held, _cancellation(cancel, wakeup_fd), on_stop)
+        run = _start(request, captures, held, control, on_stop)
         if run is None:
             return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
         try:
             deadline = run.tree.started + request.timeout
             if on_output is None:
-                ending = run.attend(deadline, cancel, wakeup_fd)
+                ending = run.attend(deadline, control)
             else:
-                with Watchdog(run.tree, deadline) as watchdog:
-                    ending = run.attend(deadline, cancel, wakeup_fd)
+                with Watchdog(deadline, partial(kill_group, run.tree)) as watchdog:
+                    ending = run.attend(deadline, control)
                 ending = _Ending.TIMED_OUT if watchdog.has_bitten else ending
             duration = time.monotonic() - run.tree.started
             survivors = run.settle(ending)
@@ -125,49 +132,12 @@ def run_process(
     return _exit(captures, run.status, duration, ending, survivors)
 
 
-def _begun(
-    request: ProcessRequest,
-    captures: tuple[Capture, ...],
-    held: Descriptors,
-    is_cancelled: Callable[[], bool],
-    on_stop: OnStop | None,
-) -> _Run | None:
-    """The run, started; it waits while it is other runs that have the descriptors it needs."""
-    while not is_cancelled():
-        run = _Run(request.stdin, captures, held)
-        try:
-            run.start(request)
-        except BaseException as error:
-            run.stop(on_stop)
-            held.close_all()
-            if getattr(error, "errno", 0) != errno.EMFILE or not has_other_runs():
-                raise
-        else:
-            return run
-        time.sleep(SHORTAGE_LOOK_SECONDS)
-    return None
-
-
-def _cancellation(cancel: threading.Event | None, wakeup_fd: int | None) -> Callable[[], bool]:
-    can_look = wakeup_fd is not None and hasattr(select, "poll")  # Windows cannot poll a pipe
-
-    def is_cancelled() -> bool:
-        if cancel is not None and cancel.is_set():
-            return True
-        return can_look and is_over(wakeup_fd)  # type: ignore[arg-type]  # can_look says it is a number
-
-    return is_cancelled
-
-
 def run_confined(
     confined: Confined,
-    *,
     stdin: bytes,
     timeout: float,
     output_limit: int,
-    cancel: threading.Event | None = None,
-    on_output: Callable[[str, bytes], None] | None = None,
-    wakeup_fd: int | None = None,
+    control: RunControl = NO_CONTROL,
     on_stop: OnStop | None = None,
 ) -> ProcessExit:
     """As `run_process`, for a command that its walls have put together."""
@@ -184,7 +154,30 @@ def run_confined(
         job_limits=confined.job_limits,
         places=confined.places,
     )
-    return run_process(request, cancel=cancel, on_output=on_output, wakeup_fd=wakeup_fd, on_stop=on_stop)
+    return run_process(request, control, on_stop)
+
+
+def _start(
+    request: ProcessRequest,
+    captures: tuple[Capture, ...],
+    held: Descriptors,
+    control: RunControl,
+    on_stop: OnStop | None,
+) -> _Run | None:
+    """The run, started; it waits while it is other runs that have the descriptors it needs."""
+    while not control.is_set():
+        run = _Run(request.stdin, captures, held)
+        try:
+            run.start(request)
+        except BaseException as error:
+            run.stop(on_stop)
+            held.close_all()
+            if getattr(error, "errno", 0) != errno.EMFILE or not has_other_runs():
+                raise
+        else:
+            return run
+        time.sleep(SHORTAGE_LOOK_SECONDS)
+    return None
 
 
 def _exit(
@@ -235,7 +228,7 @@ class _Run:
         stderr, stderr_end = held.pipe()
         liveness, liveness_end = held.pipe()
         stdin, self._feed_fd = held.pipe() if request.stdin else (DEVNULL, -1)
-        given = held.given(request.contents, request.places, least=FIRST_FREE_FD)
+        given = held.open_all(request.contents, request.places, least=FIRST_FREE_FD)
         marker = new_marker()
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
@@ -243,7 +236,7 @@ class _Run:
         mark, pipes = marker.encode(), (liveness, stdout, stderr)
         self.tree = Tree(UNBORN.pid, mark, pipes, UNBORN.started, UNBORN.order)
         self._captures = dict(zip((stdout, stderr), self._all_captures, strict=True))
-        pid, began, order = enlisted(partial(spawned, start, self._born))
+        pid, began, order = start_counted(partial(spawn, start, self._born))
         self.tree = Tree(pid, mark, pipes, began, order)
         held.close(stdin, stdout_end, stderr_end, liveness_end, *given)
         self._watch()
@@ -252,7 +245,7 @@ class _Run:
         for fd in self._captures:
             self._poller.register(fd, select.POLLIN)
         try:
-            self._pidfd = self._held.kept(os.pidfd_open(self.tree.pid))
+            self._pidfd = self._held.keep(os.pidfd_open(self.tree.pid))
         except ProcessLookupError:  # over, and reaped by the kernel or another thread
             self._has_exited = True
         else:
@@ -262,8 +255,9 @@ class _Run:
             self._poller.register(self._feed_fd, select.POLLOUT)
             self._write()
 
-    def attend(self, deadline: float, cancel: threading.Event | None, wakeup_fd: int | None) -> _Ending:
+    def attend(self, deadline: float, control: RunControl) -> _Ending:
         """Feed, read and wait until the process ends or has to."""
+        cancel, wakeup_fd, _ = control
         if wakeup_fd is not None:
             self._poller.register(wakeup_fd, select.POLLIN)
         look = pid_order.look_seconds() or math.inf
@@ -370,24 +364,24 @@ class _Run:
 def _run_portably(
     request: ProcessRequest,
     captures: tuple[Capture, ...],
-    is_cancelled: Callable[[], bool],
+    control: RunControl,
     on_stop: OnStop | None,
 ) -> ProcessExit:
-    if is_cancelled():
+    if control.is_set():
         return _exit(captures, KILLED_STATUS, 0.0, _Ending.CANCELLED, NOBODY)
     started = time.monotonic()
     streams = (PIPE if request.stdin else DEVNULL, PIPE, PIPE)
     environment = _marked(request, new_marker())
     with portable.job_for(request.job_limits) as job, Descriptors() as held:
-        given = held.given(request.contents, request.places, least=FIRST_FREE_FD)
-        popen = opened(request.argv, request.cwd, environment, streams, given)
+        given = held.open_all(request.contents, request.places, least=FIRST_FREE_FD)
+        process = popen(request.argv, request.cwd, environment, streams, given)
         held.close_all()
         try:
-            why = portable.attend(popen, captures, request.stdin, started + request.timeout, is_cancelled, job)
+            why = portable.attend(process, captures, request.stdin, started + request.timeout, control.is_set, job)
         except BaseException:
             if on_stop is not None:
-                status = KILLED_STATUS if popen.returncode is None else popen.returncode
+                status = KILLED_STATUS if process.returncode is None else process.returncode
                 on_stop(_exit(captures, status, time.monotonic() - started, _Ending.CANCELLED, NOBODY))
             raise
     duration = time.monotonic() - started
-    return _exit(captures, popen.returncode, duration, _Ending[why], NOBODY)
+    return _exit(captures, process.returncode, duration, _Ending[why], NOBODY)

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
 
-__all__ = ["DEVNULL", "FIRST_FREE_FD", "PIPE", "Start", "opened", "spawned"]
+__all__ = ["DEVNULL", "FIRST_FREE_FD", "PIPE", "Start", "popen", "spawn"]
 
 DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 FIRST_FREE_FD = 64  # sources at or above it are clear of the numbers that a start hands out one after the other
@@ -50,15 +50,15 @@ class Start(NamedTuple):
     """Each `FIRST_FREE_FD` or above; its number replaces `descriptor(n)` in argv."""
 
 
-def spawned(start: Start, born: array[int]) -> int:
+def spawn(start: Start, born: array[int]) -> int:
     """The pid of a process in a session of its own.
 
     The kernel's answer goes straight to `born`, one number that is 0 before: an interrupt cannot come between.
     """
-    return _popen_pid(start, born) if _LIBRARY is None else _LIBRARY.spawned(start, born)
+    return _popen_pid(start, born) if _LIBRARY is None else _LIBRARY.spawn(start, born)
 
 
-def opened(
+def popen(
     argv: Sequence[str],
     cwd: str,
     environment: Mapping[str, str],
@@ -68,7 +68,7 @@ def opened(
 ) -> subprocess.Popen[bytes]:
     """The same as a Popen, for systems without pidfds and C libraries without the calls."""
     return subprocess.Popen(  # noqa: S603 - no shell, and every part was decided before
-        _numbered(argv, others),
+        _fill_in(argv, others),
         bufsize=0,
         stdin=streams[0],
         stdout=streams[1],
@@ -111,10 +111,10 @@ class _Library:
         quick.posix_spawnattr_setflags(attributes, self._ctypes.c_short(SETSIGDEF | SETSID))
         return attributes
 
-    def spawned(self, start: Start, born: array[int]) -> int:
+    def spawn(self, start: Start, born: array[int]) -> int:
         if "\0" in start.cwd or "=" in "".join(start.environment):
             raise ValueError("a name in the environment holds '=', or the working directory a NUL")
-        words = self._texts(_numbered(start.argv, range(FIRST_FD, FIRST_FD + len(start.others))))
+        words = self._texts(_fill_in(start.argv, range(FIRST_FD, FIRST_FD + len(start.others))))
         variables = self._texts(list(map("=".join, start.environment.items())))
         actions = self._ctypes.create_string_buffer(STRUCT_BYTES)
         pid = self._ctypes.c_int.from_buffer(born)
@@ -169,19 +169,19 @@ _LIBRARY = _library()
 
 def _popen_pid(start: Start, born: array[int]) -> int:
     """Popen leaves descriptors their numbers, so the kept one is moved to its place first."""
-    place = _moved(start.kept, start.kept_number)
+    place = _move(start.kept, start.kept_number)
     try:
-        popen = opened(start.argv, start.cwd, start.environment, start.streams, start.others, place)
-        born[0] = popen.pid
+        process = popen(start.argv, start.cwd, start.environment, start.streams, start.others, place)
+        born[0] = process.pid
     finally:
         if place != start.kept:
             os.close(place)
     # The pid is the caller's to wait for; Popen would do it too when it is collected.
-    popen.returncode = 0
-    return popen.pid
+    process.returncode = 0
+    return process.pid
 
 
-def _moved(fd: int, least: int) -> int:
+def _move(fd: int, least: int) -> int:
     import fcntl
 
     try:
@@ -190,7 +190,7 @@ def _moved(fd: int, least: int) -> int:
         return fd
 
 
-def _numbered(argv: Sequence[str], numbers: Sequence[int]) -> list[str]:
+def _fill_in(argv: Sequence[str], numbers: Sequence[int]) -> list[str]:
     """The places in `argv` that stand for a descriptor, filled in."""
     if not numbers:
         return list(argv)

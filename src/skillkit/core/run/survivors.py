@@ -1,4 +1,24 @@
-"""What marks a run's processes -> those of them that are still alive, killed and counted (Linux)."""
+"""What marks a run's processes -> those of them that are still alive, killed and counted (Linux).
+
+Theory of operation. A script may leave processes behind, and a process may leave its group and session (`setsid`, a
+double fork) so that killing the group misses it. Walls end them all with their PID namespace; without walls, and as a
+second net, they are hunted here. Three marks tell a descendant of a run from everybody else's process:
+
+- the session of the main process, which is not reaped until the hunt is over, so that its number means nobody else;
+- a random marker in the environment, which every descendant inherits that does not clear it;
+- the write ends of our pipes: when all have hung up, no descendant holds one.
+
+To look at every process of the machine would cost milliseconds a run, so the hunt looks only at pids that were given
+out since the main process was made: the kernel gives them out upwards (`kernel.PidOrder` notices when it starts over),
+and the newest pid is one read away. Mostly there is none, and the hunt is over before it began. Hundreds of runs at
+once would still look at each other's processes again and again, so a census remembers for all of them whose each is.
+
+A pid says little: a process may be between fork and exec, when it shows its parent's environment or none; it may be
+gone with a successor that nobody has seen. So a suspect is held by a pidfd before it is looked at, who cannot be told
+yet is looked at again, and the hunt ends only after several looks in a row have found nobody. Who is struck is killed
+by the pidfd, so that a number that changed hands hits nobody else. Time is bounded; what could not be finished is said
+(`complete` is False, and the result's isolation says "incomplete").
+"""
 
 from __future__ import annotations
 
@@ -12,6 +32,7 @@ from typing import NamedTuple
 
 from skillkit.core.run.kernel import (
     SHORTAGES,
+    PidOrder,
     all_pids,
     environment_of,
     has_hung_up,
@@ -22,7 +43,6 @@ from skillkit.core.run.kernel import (
     parent_of,
     proc_shows_our_pids,
 )
-from skillkit.core.run.pid_order import PidOrder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,19 +54,22 @@ __all__ = [
     "Survivors",
     "Tree",
     "end_survivors",
-    "enlisted",
     "has_other_runs",
     "kill_group",
+    "new_marker",
+    "own_mark",
     "pid_order",
     "release",
+    "start_counted",
 ]
 
 MARKER_NAME = "SKILLKIT_RUN"
+MARK_BYTES = 8
 GIVE_UP_SECONDS = 2.0  # without finding one more
 HARD_LIMIT_SECONDS = 6.0
 NEWEST = 4  # pids looked at first: in a storm, the others are mostly gone
 EXEC_GLIMPSE_SECONDS = 0.0003  # how long to look away from a process that is in the middle of exec
-EXEC_SECONDS = 0.25  # what takes longer is no exec, but a process that will not be seen through
+EXEC_SECONDS = 0.25  # what takes longer is not an exec, but a process that will not be seen through
 BRIEF_SECONDS = 0.001  # a look in which nobody can be born, fork and be gone unseen
 BRIEF_LOOKS = 4  # of these in a row find nobody of ours: then there is nobody
 LOOKS = 4  # of any length, where a busy machine allows no brief ones,
@@ -86,6 +109,7 @@ class _Census:
         self.forget()
 
     def forget(self) -> None:
+        self.mark = os.urandom(MARK_BYTES).hex()
         self._lock = threading.Lock()
         self._turns: SimpleQueue[None] = SimpleQueue()  # a semaphore that costs next to nothing
         for _ in range(STARTS_AT_A_TIME):
@@ -96,7 +120,7 @@ class _Census:
     def has_other_runs(self) -> bool:
         return bool(self._mains)
 
-    def enlisted(self, start: Callable[[], int]) -> tuple[int, float, int]:
+    def start(self, start: Callable[[], int]) -> tuple[int, float, int]:
         """A new main process, a stranger to every other run, and the time and the order of pids before it was made.
 
         A few are made at a time: otherwise, of hundreds of threads, most wait for their turn to enlist while the
@@ -144,13 +168,23 @@ class _Census:
 
 pid_order = PidOrder()
 _census = _Census()
-enlisted = _census.enlisted
+start_counted = _census.start
 release = _census.release
 has_other_runs = _census.has_other_runs
 if hasattr(os, "register_at_fork"):
     # A fork copies the lock in whatever state it is, and children that are not the copy's own.
     os.register_at_fork(after_in_child=_census.forget)
     os.register_at_fork(after_in_child=pid_order.forget)
+
+
+def own_mark() -> str:
+    """With which the markers of all runs of this process begin."""
+    return _census.mark
+
+
+def new_marker() -> str:
+    """For one run."""
+    return _census.mark + os.urandom(MARK_BYTES).hex()
 
 
 def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:

@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from skillkit.core.closed_places import WORK_FOLDER_PREFIX
-from skillkit.core.digest import is_settled
-from skillkit.core.files import Folder
+from skillkit.core.models.digest import SETTLED_NANOSECONDS
+from skillkit.core.paths.files import Folder
+from skillkit.core.paths.forbidden import WORK_FOLDER_PREFIX
+from skillkit.core.paths.trees import files_below, remove_entry, remove_tree
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
-from skillkit.core.runs import Artifact
-from skillkit.core.trees import files_below, remove_entry, remove_tree
+from skillkit.core.values.runs import Artifact
 
 __all__ = ["WorkFolders"]
 
@@ -30,7 +30,7 @@ ATTEMPTS = 3
 run_log = logging.getLogger("skillkit.run")
 
 
-class Stamp(NamedTuple):
+class _Stamp(NamedTuple):
     """Of a folder that was seen empty: while it stays the same, so does the folder.
 
     Two changes within one tick of a folder's clock look like one, so only a settled stamp counts.
@@ -49,22 +49,22 @@ class WorkFolders:
         self._lock = threading.Lock()
         self._root: Path | None = None
         self._cleaner: weakref.finalize[..., WorkFolders] | None = None
-        self._empty: list[tuple[Path, Stamp]] = []
-        self._in_use: dict[Path, Stamp] = {}
+        self._empty: list[tuple[Path, _Stamp]] = []
+        self._in_use: dict[Path, _Stamp] = {}
 
     def new(self) -> Path:
         """Private to its run; one that an earlier run left empty is used again, for making one takes time."""
         with self._lock:
             while self._empty:
                 folder, stamp = self._empty.pop()
-                if stamp_of(folder) == stamp:
-                    if is_settled(stamp.changed, time.time_ns()):
+                if _stamp_of(folder) == stamp:
+                    if time.time_ns() - stamp.changed > SETTLED_NANOSECONDS:
                         self._in_use[folder] = stamp
                     return folder
             if self._root is None or not self._root.is_dir():
                 remove_abandoned()
-                self._root, descriptor = new_root()
-                self._cleaner = weakref.finalize(self, remove_held, str(self._root), os.getpid(), descriptor)
+                self._root, descriptor = _new_root()
+                self._cleaner = weakref.finalize(self, _remove_held, str(self._root), os.getpid(), descriptor)
             root = self._root
         return Path(tempfile.mkdtemp(dir=root))
 
@@ -72,9 +72,9 @@ class WorkFolders:
         """What a run left: regular files by path, no links, because those may lead anywhere. Removes nothing."""
         with self._lock:
             stamp = self._in_use.get(folder)
-        if (stamp is not None and stamp_of(folder) == stamp) or empty_stamp_of(folder) is not None:
+        if (stamp is not None and _stamp_of(folder) == stamp) or empty_stamp_of(folder) is not None:
             return ()
-        found = sorted(files_in(folder), key=lambda artifact: artifact.path)
+        found = sorted(_files_in(folder), key=lambda artifact: artifact.path)
         if len(found) > LISTED_ARTIFACTS:
             run_log.warning("A script left %d files or more; the first %d are listed", len(found), LISTED_ARTIFACTS)
         return tuple(found[:LISTED_ARTIFACTS])
@@ -83,12 +83,12 @@ class WorkFolders:
         """After a run: a folder that holds no file is used again, or goes."""
         with self._lock:
             stamp = self._in_use.pop(folder, None)
-        if stamp is None or stamp_of(folder) != stamp:
-            stamp = empty_stamp_of(folder) or empty_stamp_of(without_private_folders(folder))
+        if stamp is None or _stamp_of(folder) != stamp:
+            stamp = empty_stamp_of(folder) or empty_stamp_of(_without_private_folders(folder))
         if stamp is not None:
             with self._lock:
                 self._empty.append((folder, stamp))
-        elif next(files_in(folder), None) is None:
+        elif next(_files_in(folder), None) is None:
             remove_tree(folder)
 
     def close(self) -> None:
@@ -100,11 +100,11 @@ class WorkFolders:
             self._in_use.clear()
 
 
-def new_root() -> tuple[Path, int | None]:
+def _new_root() -> tuple[Path, int | None]:
     """A new folder, held; where another process took it for abandoned before it was, one more."""
     for _ in range(ATTEMPTS):
         root = Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX))
-        descriptor = held(root)
+        descriptor = _held(root)
         if descriptor is not None:
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(descriptor), os.lstat(root)):
@@ -116,7 +116,7 @@ def new_root() -> tuple[Path, int | None]:
     return Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX)), None
 
 
-def held(folder: Path | str) -> int | None:
+def _held(folder: Path | str) -> int | None:
     """A descriptor that says for as long as it is open that somebody uses the folder; None when somebody else does.
 
     The kernel closes it however the process ends, and no script inherits it.
@@ -135,7 +135,7 @@ def held(folder: Path | str) -> int | None:
     return descriptor
 
 
-def remove_held(folder: str, owner: int, descriptor: int | None) -> None:
+def _remove_held(folder: str, owner: int, descriptor: int | None) -> None:
     """A forked child leaves its parent's alone."""
     if os.getpid() == owner:
         remove_tree(folder)
@@ -150,13 +150,13 @@ def remove_abandoned() -> None:
         return
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
-            if entry.name.startswith(WORK_FOLDER_PREFIX) and is_ours(entry):
-                descriptor = held(entry.path)
+            if entry.name.startswith(WORK_FOLDER_PREFIX) and _is_ours(entry):
+                descriptor = _held(entry.path)
                 if descriptor is not None:
-                    remove_held(entry.path, os.getpid(), descriptor)
+                    _remove_held(entry.path, os.getpid(), descriptor)
 
 
-def is_ours(entry: os.DirEntry[str]) -> bool:
+def _is_ours(entry: os.DirEntry[str]) -> bool:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
@@ -164,7 +164,7 @@ def is_ours(entry: os.DirEntry[str]) -> bool:
     return status.st_mode == stat.S_IFDIR | 0o700 and status.st_uid == os.geteuid()
 
 
-def without_private_folders(folder: Path) -> Path:
+def _without_private_folders(folder: Path) -> Path:
     """What walls put there for themselves goes with the run; nothing where a link stands in the folder's place."""
     with contextlib.suppress(OSError), Folder.of(folder) as top:
         for name in PRIVATE_FOLDERS:
@@ -172,7 +172,7 @@ def without_private_folders(folder: Path) -> Path:
     return folder
 
 
-def stamp_of(folder: Path) -> Stamp | None:
+def _stamp_of(folder: Path) -> _Stamp | None:
     """None when it is gone, no folder, or not ours alone any more."""
     try:
         status = os.lstat(folder)
@@ -180,19 +180,19 @@ def stamp_of(folder: Path) -> Stamp | None:
         return None
     if status.st_mode != stat.S_IFDIR | 0o700:
         return None
-    return Stamp(status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mtime_ns)
+    return _Stamp(status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mtime_ns)
 
 
-def empty_stamp_of(folder: Path) -> Stamp | None:
+def empty_stamp_of(folder: Path) -> _Stamp | None:
     """Taken before looking: whoever puts something in afterwards changes it."""
-    stamp = stamp_of(folder)
+    stamp = _stamp_of(folder)
     try:
         return None if stamp is None or os.listdir(folder) else stamp
     except OSError:
         return None
 
 
-def files_in(folder: Path) -> Iterator[Artifact]:
+def _files_in(folder: Path) -> Iterator[Artifact]:
     """Nothing where the script put a link in place of the folder itself; what walls put there is not the script's."""
     with contextlib.suppress(OSError), Folder.of(folder) as top:
         for names, status in files_below(top, left_out=PRIVATE_FOLDERS):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from skillkit.integrations.inline.commands import CommandOutcome
 from skillkit.integrations.inline.loop import Budget, LoopResult, run_rounds
-from skillkit.integrations.inline.outcomes import CommandOutcome
 from skillkit.integrations.inline.processor import InlineProcessor, Shown, shown_text
 from skillkit.integrations.inline.syntax import Command, InlineParser, Text
 

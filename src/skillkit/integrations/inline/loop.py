@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.integrations.inline.outcomes import CommandOutcome
-from skillkit.integrations.inline.processor import InlineProcessor, Shown
+from skillkit.integrations.inline.commands import CommandOutcome
 from skillkit.integrations.inline.syntax import Text
 
-__all__ = [
-    "Answer",
-    "Budget",
-    "LoopResult",
-    "Message",
-    "Model",
-    "Spending",
-    "Stop",
-    "data_block",
-    "returned",
-    "run_rounds",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.integrations.inline.processor import InlineProcessor, Shown
+
+__all__ = ["Answer", "Budget", "LoopResult", "Message", "Model", "Spending", "Stop", "data_block", "run_rounds"]
 
 Message = dict[str, str]
 """`role` and `content`, as most endpoints take them."""
@@ -77,28 +69,16 @@ class Spending:
     output: int = 0
     answer: int = 0
 
-    def add_chunk(self, chunk: str, seconds: float) -> None:
-        self.answer += len(chunk)
-        self.seconds += seconds
-
-    def counted(self, processor: InlineProcessor, chunk: str) -> Iterator[Shown]:
-        """What a chunk brings, until the budget is used up; each command gets no more time than is left."""
-        processor.longest_seconds = self.budget.seconds - self.seconds
-        for shown in processor.shown(chunk):
-            yield shown
-            if isinstance(shown, Text) or shown.result is None:
-                continue
-            self.seconds += shown.result.execution_time_ms / 1000
-            processor.longest_seconds = self.budget.seconds - self.seconds
-            if self.used_up:
-                return
-
-    def fitting(self, output: str) -> str:
+    def take_output(self, output: str) -> str:
         """As much of it as may still go back to the model."""
         room = max(0, self.budget.output_characters - self.output)
         self.output += min(len(output), room)
         left_out = len(output) - room
         return output if left_out <= 0 else f"{output[:room]}\n[... {left_out:,} more characters left out ...]"
+
+    @property
+    def seconds_left(self) -> float:
+        return self.budget.seconds - self.seconds
 
     @property
     def used_up(self) -> Stop | None:
@@ -110,22 +90,67 @@ class Spending:
 
 @dataclass(slots=True)
 class Answer:
-    """What a model wrote, and what became of its commands."""
+    """What a model wrote, and what became of its commands; `show` gets everything as it comes."""
 
+    processor: InlineProcessor
+    spending: Spending
+    show: Callable[[Shown], None]
     written: list[str] = field(default_factory=list)
     outcomes: list[CommandOutcome] = field(default_factory=list)
+    has_acted: bool = False
+    """Whether a command was begun, even one of which there is no outcome."""
 
     @property
     def captured(self) -> list[CommandOutcome]:
         return [outcome for outcome in self.outcomes if outcome.command.kind == "capture"]
 
-    def add(self, shown: Shown) -> None:
+    def read(self, chunks: Iterable[str]) -> None:
+        """What a model writes after the budget is used up is neither read nor run.
+
+        Whatever breaks it off, what was held back is shown, and the processor is ready for another answer.
+        """
+        try:
+            clock = time.monotonic()
+            for chunk in chunks:
+                self.spending.answer += len(chunk)
+                self.spending.seconds += time.monotonic() - clock
+                if self.spending.used_up:
+                    break
+                self._run(chunk)
+                clock = time.monotonic()
+        finally:
+            self.has_acted = self.processor.has_acted
+            self.processor.longest_seconds = None
+            if isinstance(chunks, Generator):
+                chunks.close()
+            for shown in self.processor.finish():
+                self._add(shown)
+
+    def _run(self, chunk: str) -> None:
+        """Until the budget is used up; each command gets no more time than is left."""
+        self.processor.longest_seconds = self.spending.seconds_left
+        for shown in self.processor.shown(chunk):
+            self._add(shown)
+            if isinstance(shown, Text) or shown.result is None:
+                continue
+            self.spending.seconds += shown.result.execution_time_ms / 1000
+            self.processor.longest_seconds = self.spending.seconds_left
+            if self.spending.used_up:
+                return
+
+    def _add(self, shown: Shown) -> None:
         if isinstance(shown, Text):
             self.written.append(shown.text)
         else:
             self.outcomes.append(shown)
             if shown.command.kind == "capture":
                 self.written.append(shown.command.source)
+        self.show(shown)
+
+    def data_for_model(self) -> str:
+        """What the commands wrote, as data and within the budget."""
+        outputs = [(each, self.spending.take_output(each.output)) for each in self.captured]
+        return data_block([(each, self.processor.as_data(text)) for each, text in outputs])
 
 
 def run_rounds(
@@ -142,11 +167,12 @@ def run_rounds(
     number, stopped = 0, None
     while stopped is None:
         number += 1
-        answer = _one_answer(model, conversation, processor, spending, show)
+        answer = Answer(processor, spending, show)
+        answer.read(model(tuple(dict(message) for message in conversation)))
         conversation.append({"role": "assistant", "content": "".join(answer.written)})
         outcomes += answer.outcomes
         if answer.captured:
-            conversation.append({"role": "user", "content": returned(answer.captured, processor, spending)})
+            conversation.append({"role": "user", "content": answer.data_for_model()})
         stopped = _stop(answer, number, spending)
     return LoopResult(stopped, number, tuple(conversation), tuple(outcomes))
 
@@ -155,45 +181,6 @@ def _stop(answer: Answer, number: int, spending: Spending) -> Stop | None:
     if spending.used_up or not answer.captured:
         return spending.used_up or "answered"
     return "rounds" if number >= spending.budget.rounds else None
-
-
-def _one_answer(
-    model: Model,
-    conversation: Sequence[Message],
-    processor: InlineProcessor,
-    spending: Spending,
-    show: Callable[[Shown], None],
-) -> Answer:
-    """What a model writes after the budget is used up is neither read nor run."""
-    answer = Answer()
-
-    def keep(shown: Shown) -> None:
-        answer.add(shown)
-        show(shown)
-
-    chunks = model(tuple(dict(message) for message in conversation))
-    try:
-        clock = time.monotonic()
-        for chunk in chunks:
-            spending.add_chunk(chunk, time.monotonic() - clock)
-            if spending.used_up:
-                break
-            for shown in spending.counted(processor, chunk):
-                keep(shown)
-            clock = time.monotonic()
-    finally:  # also where the model fails: the processor is then ready for another answer
-        processor.longest_seconds = None
-        rest = processor.finish()
-        if isinstance(chunks, Generator):
-            chunks.close()
-    for shown in rest:
-        keep(shown)
-    return answer
-
-
-def returned(captured: Sequence[CommandOutcome], processor: InlineProcessor, spending: Spending) -> str:
-    """What goes back to the model, as data and within the budget."""
-    return data_block([(outcome, processor.as_data(spending.fitting(outcome.output))) for outcome in captured])
 
 
 def data_block(outputs: Sequence[tuple[CommandOutcome, str]]) -> str:

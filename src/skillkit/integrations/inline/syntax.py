@@ -1,6 +1,10 @@
 """A model's text in chunks of any size -> plain text and commands. Nothing is looked up or run here.
 
-The grammar is written down in docs/reference/inline.md.
+Theory of operation. The grammar is written down in docs/reference/inline.md. The parser is in one mode (plain text, a
+code span, a fence) and goes from token to token; a token that the next chunk could continue is held back. An opening
+brace in plain text begins a candidate, which takes every character until its braces are closed (a command) or it is
+too long or has an empty line (then it was text, and is read again as text in which no command counts). Each character
+is looked at once or twice, and no decision depends on where a chunk ends.
 """
 
 from __future__ import annotations
@@ -9,12 +13,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from skillkit.integrations.inline.candidates import COMMAND_LIMIT_CHARACTERS, Candidate, Ending
-
 __all__ = ["COMMAND_LIMIT_CHARACTERS", "Command", "Event", "InlineParser", "Text"]
 
 Kind = Literal["effect", "capture"]
+_Ending = Literal["goes on", "closed", "no command"]
+GOES_ON: _Ending = "goes on"
 
+COMMAND_LIMIT_CHARACTERS = 65_536
 NEWLINE = "\n"
 HEAD_CHARACTERS = 64
 RUN_CHARACTERS = 1_024
@@ -25,11 +30,8 @@ RUN = rf"`{{1,{RUN_CHARACTERS}}}|~{{1,{RUN_CHARACTERS}}}"
 OPENING_HEAD = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?[ \t>]*")
 CLOSING_HEAD = re.compile(r"[ \t>]*")
 
-PLAIN_TOKEN = re.compile(rf"\\?[%!](?:\{{|\Z)|\\(?:`|\Z)|{RUN}")
-INERT_TOKEN = re.compile(rf"\\(?:`|\Z)|{RUN}")
-SPAN_TOKEN = re.compile(rf"\n|{RUN}")
-FENCE_TOKEN = re.compile(RUN)
-AFTER_FENCE_TOKEN = re.compile(r"[^ \t\r]")
+OUTSIDE_QUOTES = re.compile(r"[{}\"'\\\n]")
+IN_QUOTES = {'"': re.compile(r"[\"\\\n]"), "'": re.compile(r"['\n]")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +63,15 @@ class _Mode:
 
 
 PLAIN = _Mode()
-TOKENS = {
-    "plain": PLAIN_TOKEN,
-    "inert": INERT_TOKEN,
-    "span": SPAN_TOKEN,
-    "info": SPAN_TOKEN,
-    "fence": FENCE_TOKEN,
-    "closing": AFTER_FENCE_TOKEN,
-}
-# Without these there is no token but an open one at the end; finding them is fifty times as fast as a pattern.
-NEEDLES = {
-    "plain": ("%{", "!{", "`", "~~~"),
-    "inert": ("`", "~~~"),
-    "span": ("\n", "`", "~~~"),
-    "info": ("\n", "`", "~~~"),
-    "fence": ("```", "~~~"),
-    "closing": (),
+# For each mode what changes it, and what such a token holds unless it is still open at the text's end: to find that
+# first is fifty times as fast as the pattern. "inert" is plain text in which no command counts.
+TOKENS: dict[str, tuple[re.Pattern[str], tuple[str, ...]]] = {
+    "plain": (re.compile(rf"\\?[%!](?:\{{|\Z)|\\(?:`|\Z)|{RUN}"), ("%{", "!{", "`", "~~~")),
+    "inert": (re.compile(rf"\\(?:`|\Z)|{RUN}"), ("`", "~~~")),
+    "span": (re.compile(rf"\n|{RUN}"), ("\n", "`", "~~~")),
+    "info": (re.compile(rf"\n|{RUN}"), ("\n", "`", "~~~")),
+    "fence": (re.compile(RUN), ("```", "~~~")),
+    "closing": (re.compile(r"[^ \t\r]"), ()),
 }
 OPEN_CHARACTERS = 2  # an open token that holds no needle is this long at most
 
@@ -89,15 +84,76 @@ class _Text:
         self._found: dict[str, int] = {}
 
     def token(self, state: str, position: int) -> re.Match[str] | None:
-        text = self.text
-        start = len(text) - OPEN_CHARACTERS if NEEDLES[state] else position
-        for needle in NEEDLES[state]:
+        text, (pattern, needles) = self.text, TOKENS[state]
+        start = len(text) - OPEN_CHARACTERS if needles else position
+        for needle in needles:
             place = self._found.get(needle, -1)
             if place < position:
                 place = text.find(needle, position)
                 place = self._found[needle] = place if place >= 0 else len(text)
             start = min(start, place - 1)  # a backslash may stand before it
-        return TOKENS[state].search(text, max(start, position))
+        return pattern.search(text, max(start, position))
+
+
+class _Candidate:
+    """The beginning of a command; looks at each character once, in whatever chunks they come."""
+
+    def __init__(self, opener: str) -> None:
+        self._pieces = [opener]
+        self._size = len(opener)
+        self._depth = 1
+        self._quote = ""
+        self._is_escaped = False
+        self._is_line_empty = False
+
+    @property
+    def source(self) -> str:
+        return "".join(self._pieces)
+
+    def take(self, text: str, start: int) -> tuple[int, _Ending]:
+        """The place behind what was taken; an end is decided by the characters alone, never by the chunks."""
+        limit = min(len(text), start + COMMAND_LIMIT_CHARACTERS - self._size)
+        position, ending = start, GOES_ON
+        while position < limit and ending == "goes on":
+            position, ending = self._step(text, position, limit)
+        self._pieces.append(text[start:position])
+        self._size += position - start
+        if ending == "goes on" and self._size >= COMMAND_LIMIT_CHARACTERS:
+            ending = "no command"
+        return position, ending
+
+    def _step(self, text: str, position: int, limit: int) -> tuple[int, _Ending]:
+        """To the next character that means something, and what it means."""
+        if self._is_escaped:
+            self._is_escaped = False
+            # An escaped line end is one all the same, so that an empty line always ends it.
+            return position + 1, self._end_line() if text[position] == "\n" else "goes on"
+        pattern = IN_QUOTES[self._quote] if self._quote else OUTSIDE_QUOTES
+        match = pattern.search(text, position, limit)
+        end = limit if match is None else match.start()
+        if text[position:end].strip(" \t\r"):
+            self._is_line_empty = False
+        if match is None:
+            return limit, "goes on"
+        return end + 1, self._after(match[0])
+
+    def _after(self, char: str) -> _Ending:
+        if char == "\n":
+            return self._end_line()
+        self._is_line_empty = False
+        if char == "\\":
+            self._is_escaped = True
+        elif char in "\"'":
+            self._quote = "" if self._quote else char
+        else:
+            self._depth += 1 if char == "{" else -1
+        return "goes on" if self._depth else "closed"
+
+    def _end_line(self) -> _Ending:
+        if self._is_line_empty:
+            return "no command"
+        self._is_line_empty = True
+        return "goes on"
 
 
 class InlineParser:
@@ -107,14 +163,14 @@ class InlineParser:
         self._mode = PLAIN
         self._head = ""  # of the line that the text has come to
         self._held = ""  # may be the beginning of something
-        self._candidate: Candidate | None = None
+        self._candidate: _Candidate | None = None
         self._events: list[Event] = []
 
     def feed(self, chunk: str) -> list[Event]:
         """What is certain by now: text as early as possible, a command when its last brace is there."""
         text, self._held = self._held + chunk, ""
         self._consume(text, is_last=False)
-        return self._taken()
+        return self._take_events()
 
     def finish(self) -> list[Event]:
         """What was held back, as text; the parser is then as new."""
@@ -122,11 +178,11 @@ class InlineParser:
         self._consume(text, is_last=True)
         if self._candidate is not None:
             self._release(self._candidate.source)
-        events = self._taken()
+        events = self._take_events()
         self._mode, self._head, self._candidate = PLAIN, "", None
         return events
 
-    def _taken(self) -> list[Event]:
+    def _take_events(self) -> list[Event]:
         events, self._events = self._events, []
         return events
 
@@ -138,12 +194,12 @@ class InlineParser:
             else:
                 position = self._pass(searched, position, is_inert=False, is_last=is_last)
 
-    def _continue(self, candidate: Candidate, text: str, position: int) -> int:
+    def _continue(self, candidate: _Candidate, text: str, position: int) -> int:
         position, ending = candidate.take(text, position)
-        if ending is Ending.NONE:
+        if ending == "goes on":
             return position
         self._candidate = None
-        command = command_from(candidate.source) if ending is Ending.CLOSED else None
+        command = _command_from(candidate.source) if ending == "closed" else None
         if command is None:
             self._release(candidate.source)
         else:
@@ -166,19 +222,19 @@ class InlineParser:
             self._say(text, position, len(text))
             return len(text)
         token = match[0]
-        if match.end() == len(text) and not is_last and is_open(token):
+        if match.end() == len(text) and not is_last and _is_open(token):
             self._say(text, position, match.start())
             self._held = token
             return len(text)
         if self._mode is PLAIN and token in ("%{", "!{"):
             self._say(text, position, match.start())
-            self._candidate = Candidate(token)
+            self._candidate = _Candidate(token)
         elif self._mode is PLAIN and token in (r"\%{", r"\!{"):
             self._say(text, position, match.start())
             self._say(token, 1, len(token))
         else:
             self._note(text[position : match.start()])
-            self._mode = mode_after(self._mode, token, self._head)
+            self._mode = _mode_after(self._mode, token, self._head)
             self._note(token)
             self._show(text[position : match.end()])
         return match.end()
@@ -202,17 +258,17 @@ class InlineParser:
             self._head += said[:HEAD_CHARACTERS]
 
 
-def is_open(token: str) -> bool:
+def _is_open(token: str) -> bool:
     """Whether the next character could belong to it."""
     return token in ("%", "!", "\\", r"\%", r"\!") or (token[0] in "`~" and len(token) < RUN_CHARACTERS)
 
 
-def mode_after(mode: _Mode, token: str, head: str) -> _Mode:
+def _mode_after(mode: _Mode, token: str, head: str) -> _Mode:
     """What a token changes; `head` is its line up to it."""
     if mode.name == "closing":
         return PLAIN if token in NEWLINE else _Mode("fence", mode.mark)
     if mode.name == "fence":
-        closes = token[0] == mode.mark[0] and len(token) >= len(mode.mark) and is_all(CLOSING_HEAD, head)
+        closes = token[0] == mode.mark[0] and len(token) >= len(mode.mark) and _is_all(CLOSING_HEAD, head)
         return _Mode("closing", mode.mark) if closes else mode
     if token in NEWLINE:
         if mode.name == "info":
@@ -220,12 +276,12 @@ def mode_after(mode: _Mode, token: str, head: str) -> _Mode:
         return PLAIN if not head.strip() else mode  # an empty line ends a span that was never closed
     if token[0] not in "`~":
         return mode
-    return mode_after_run(mode, token, head)
+    return _mode_after_run(mode, token, head)
 
 
-def mode_after_run(mode: _Mode, token: str, head: str) -> _Mode:
+def _mode_after_run(mode: _Mode, token: str, head: str) -> _Mode:
     """Of marks outside a fence: blocks come before spans, as in Markdown."""
-    if len(token) >= FENCE_CHARACTERS and is_all(OPENING_HEAD, head):
+    if len(token) >= FENCE_CHARACTERS and _is_all(OPENING_HEAD, head):
         return _Mode("fence" if token[0] == "~" else "info", token)
     if token[0] == "~":
         return mode
@@ -235,11 +291,11 @@ def mode_after_run(mode: _Mode, token: str, head: str) -> _Mode:
     return PLAIN if len(token) == len(mode.mark) else _Mode("span", mode.mark)
 
 
-def is_all(pattern: re.Pattern[str], head: str) -> bool:
+def _is_all(pattern: re.Pattern[str], head: str) -> bool:
     return len(head) <= HEAD_CHARACTERS and pattern.fullmatch(head) is not None
 
 
-def command_from(source: str) -> Command | None:
+def _command_from(source: str) -> Command | None:
     """None for one that names nothing."""
     inner = source[2:-1]
     is_effect = source[0] == "%" or inner.startswith("!")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from importlib import import_module
-
-from skillkit.integrations.langchain.installed import require_langchain
-
-require_langchain()
+from importlib.util import find_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.integrations.langchain.catalog import SkillCatalog
-    from skillkit.integrations.langchain.outcomes import ScriptFailedError, ScriptNotRunError
-    from skillkit.integrations.langchain.tool_names import SkillToolNames
-    from skillkit.integrations.langchain.tools import create_langchain_tools, create_script_tools
+    from skillkit.integrations.langchain.middleware import SkillCatalog, SkillToolNames
+    from skillkit.integrations.langchain.tools import (
+        ScriptFailedError,
+        ScriptNotRunError,
+        create_langchain_tools,
+        create_script_tools,
+    )
 
 __all__ = [
     "ScriptFailedError",
@@ -24,21 +24,21 @@ __all__ = [
     "create_script_tools",
 ]
 
-_HOMES = {
-    "ScriptFailedError": "outcomes",
-    "ScriptNotRunError": "outcomes",
-    "SkillCatalog": "catalog",
-    "SkillToolNames": "tool_names",
-    "create_langchain_tools": "tools",
-    "create_script_tools": "tools",
-}
+_MISSING = [name for name in ("langchain_core", "langchain", "langgraph") if find_spec(name) is None]
+if _MISSING:
+    raise ModuleNotFoundError(
+        f"skillkit's LangChain tools need {', '.join(_MISSING)}, which is not installed. "
+        'Install it with: pip install "skillkit-runtime[langchain]"',
+        name=_MISSING[0],
+    )
 
 
 def __getattr__(name: str) -> object:
     """Middleware needs much more of LangChain than tools do, so each is imported when it is used."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = "middleware" if name in ("SkillCatalog", "SkillToolNames") else "tools"
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

@@ -12,8 +12,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Interrupt, interrupt
 
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.questions import Cancel, OptionAnswer, OptionRequest
-from skillkit.present.terminal import visible
+from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.text import map_texts, visible
 
 __all__ = ["InterruptApprover", "session_of"]
 
@@ -30,7 +30,7 @@ LOOK_SECONDS = 30
 class InterruptApprover:
     """Leaves the graph with a question and comes back with the answer; needs a checkpointer.
 
-    What `interrupt` raises passes through: it is no refusal.
+    What `interrupt` raises passes through: it is not a refusal.
     """
 
     channel = "interrupt"
@@ -45,7 +45,7 @@ class InterruptApprover:
         return bool(self._place.get(CHECKPOINTER)) and bool(self._place.get(TASK))
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
-        said: Answer = interrupt(payload_of(request), response_schema=Answer)  # type: ignore[call-overload]
+        said: Answer = interrupt(_payload_of(request), response_schema=Answer)  # type: ignore[call-overload]
         self._require_asked(request)
         return OptionAnswer(said, self.channel, time.time(), request.id)
 
@@ -55,12 +55,11 @@ class InterruptApprover:
             asked = [each.value.get("id") for each in self._questions() if isinstance(each.value, dict)]
         except Exception as error:
             reason = f"the checkpointer does not tell which call was asked ({type(error).__name__}: {error})"
-            raise ApprovalUnavailableError(f"Not approved: {reason}. Use another one.", reasons=[reason]) from error
+            raise ApprovalUnavailableError.because(reason, "Use another one.") from error
         if request.id not in asked:
-            reason = "the answer was given to another call of the same step of the graph"
-            raise ApprovalUnavailableError(
-                f"Not approved: {reason}. Make one call at a time, or let each call be a step of its own.",
-                reasons=[reason],
+            raise ApprovalUnavailableError.because(
+                "the answer was given to another call of the same step of the graph",
+                "Make one call at a time, or let each call be a step of its own.",
             )
 
     def _questions(self) -> Iterator[Interrupt]:
@@ -80,26 +79,16 @@ class InterruptApprover:
         return looking.result(LOOK_SECONDS)
 
 
-def payload_of(request: OptionRequest) -> dict[str, Any]:
+def _payload_of(request: OptionRequest) -> dict[str, Any]:
     """What the client shows: the question, what would run, and the three answers."""
     shown = {"title": request.title, "message": request.message, **request.context}
     return {
         "type": "skillkit_approval",
         "id": request.id,
-        **{key: without_surprises(value) for key, value in shown.items()},
+        # A skill's words could hide or reorder others.
+        **map_texts(visible, shown),
         "options": [{"id": option.id, "label": option.label} for option in request.options],
     }
-
-
-def without_surprises(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
-    """The same with every character in its texts visible: a skill's words could hide or reorder others."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, Mapping):
-        return {str(key): without_surprises(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_surprises(each) for each in value]
-    return value
 
 
 def session_of(config: RunnableConfig) -> str | None:

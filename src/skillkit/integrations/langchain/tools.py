@@ -13,23 +13,22 @@ from hashlib import sha256
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field
 
 from skillkit.core.exceptions import SkillKitError
-from skillkit.core.instructions import cell, instructions_for
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill
+from skillkit.core.models.instructions import cell, instructions_for
 from skillkit.core.resolve import CallArguments
-from skillkit.core.runs import ScriptExecutionResult
-from skillkit.core.values import ScriptMetadata
-from skillkit.core.waiting import awaited_run
+from skillkit.core.run.aio import run_in_thread
+from skillkit.core.values.runs import NO_CONTROL, RunControl, ScriptExecutionResult
+from skillkit.core.values.skills import ScriptMetadata
+from skillkit.core.values.text import visible
 from skillkit.integrations.langchain.interrupts import InterruptApprover, session_of
-from skillkit.integrations.langchain.outcomes import ScriptFailedError, ScriptNotRunError, error_content
-from skillkit.present.terminal import visible
-from skillkit.present.tool_result import shortened
+from skillkit.present.tool_result import refusal_status, run_text, shorten, told_output
 
-__all__ = ["SKILL_OF_TOOL", "create_langchain_tools", "create_script_tools"]
+__all__ = ["SKILL_OF_TOOL", "ScriptFailedError", "ScriptNotRunError", "create_langchain_tools", "create_script_tools"]
 
 SKILL_OF_TOOL = "skillkit_skill"
 """In a tool's metadata: the skill that this tool reads."""
@@ -37,7 +36,29 @@ SKILL_OF_TOOL = "skillkit_skill"
 _call_id: ContextVar[str] = ContextVar("skillkit_langchain_call_id", default="")
 
 
-class ScriptInput(BaseModel):
+class ScriptFailedError(ToolException):
+    """A script ran and failed; the message is its stderr, or its stdout when stderr is empty."""
+
+    def __init__(self, result: ScriptExecutionResult) -> None:
+        super().__init__(told_output(result))
+        self.result = result
+
+
+class ScriptNotRunError(ToolException):
+    """Nothing ran; the message begins with a word for why, and `error` is what skillkit raised."""
+
+    def __init__(self, error: SkillKitError) -> None:
+        self.status = refusal_status(error)
+        self.error = error
+        super().__init__(f"{self.status}: {error}")
+
+
+def _error_content(error: ToolException) -> str:
+    """What the model reads about it, so that the agent can go on; a failure with a known cause names it."""
+    return run_text(error.result) if isinstance(error, ScriptFailedError) else shorten(str(error))
+
+
+class _ScriptInput(BaseModel):
     """What a model may give to a script, and nothing else."""
 
     model_config = ConfigDict(extra="forbid")
@@ -46,7 +67,7 @@ class ScriptInput(BaseModel):
     argv: list[str] = Field(default_factory=list, description="Command-line arguments, one text for each word.")
 
 
-class SkillInput(BaseModel):
+class _SkillInput(BaseModel):
     """What a model may say when it reads a skill."""
 
     model_config = ConfigDict(extra="forbid")
@@ -54,7 +75,7 @@ class SkillInput(BaseModel):
     arguments: str = Field(default="", description="What the skill is used for, where its instructions ask for it.")
 
 
-class CallTool(StructuredTool):
+class _CallTool(StructuredTool):
     """A tool that knows which call it answers; so two equal calls are two questions to a person."""
 
     def run(self, tool_input: str | dict[str, Any], *args: Any, tool_call_id: str | None = None, **more: Any) -> Any:  # noqa: ANN401
@@ -79,7 +100,7 @@ class CallTool(StructuredTool):
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptCalls:
+class _ScriptCalls:
     """What one script tool does, for callers that wait and for those that do not."""
 
     manager: SkillManager
@@ -95,38 +116,34 @@ class ScriptCalls:
         self, config: RunnableConfig, arguments: object = None, argv: Sequence[str] = ()
     ) -> tuple[str, ScriptExecutionResult]:
         by_interrupt = InterruptApprover(config or {}, asyncio.get_running_loop())
-        return await awaited_run(partial(self._outcome, self._call(config, arguments, argv), by_interrupt))
+        return await run_in_thread(partial(self._outcome, self._call(config, arguments, argv), by_interrupt))
 
     def _outcome(
-        self, call: CallArguments, by_interrupt: InterruptApprover, wakeup_fd: int | None = None
+        self, call: CallArguments, by_interrupt: InterruptApprover, control: RunControl = NO_CONTROL
     ) -> tuple[str, ScriptExecutionResult]:
         """A refusal is told to the model and never ends its run; a framework's own exceptions pass through."""
         asks = self.manager.approver is None and by_interrupt.is_available
         try:
-            result = self.manager.flow.execute(
-                self.skill, call, approver=by_interrupt if asks else None, wakeup_fd=wakeup_fd
-            )
+            result = self.manager.flow.execute(self.skill, call, control, approver=by_interrupt if asks else None)
         except SkillKitError as error:
             raise ScriptNotRunError(error) from error
         if not result.success:
             raise ScriptFailedError(result)
-        return shortened(result.stdout), result
+        return shorten(result.stdout), result
 
     def _call(self, config: RunnableConfig, arguments: object, argv: Sequence[str]) -> CallArguments:
-        return CallArguments(
-            script_name=self.script.path.as_posix(),
-            arguments=arguments,
+        return self.manager.call_for(
+            self.script.path.as_posix(),
+            arguments,
             argv=tuple(argv),
-            timeout=self.manager.default_script_timeout,
             session_id=self.manager.session_id or session_of(config or {}),
-            workspace=self.manager.named_workspace,
             agent_facing=True,
             call_id=_call_id.get(),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class SkillReading:
+class _SkillReading:
     """What the tool that is named after a skill does: it gives the skill's instructions."""
 
     manager: SkillManager
@@ -180,39 +197,36 @@ def create_script_tools(skill: Skill, manager: SkillManager) -> list[BaseTool]:
 
 
 def _reading_tool(skill: Skill, manager: SkillManager, scripts: Iterable[BaseTool]) -> BaseTool:
-    calls = SkillReading(manager, skill, tuple(tool.name for tool in scripts))
-    return CallTool.from_function(
+    calls = _SkillReading(manager, skill, tuple(tool.name for tool in scripts))
+    return _CallTool.from_function(
         calls.run,
         calls.arun,
         name=skill.name,
         description=skill.metadata.description or f"The instructions of the skill {skill.name}.",
-        args_schema=SkillInput,
-        handle_tool_error=error_content,
+        args_schema=_SkillInput,
+        handle_tool_error=_error_content,
         metadata={SKILL_OF_TOOL: skill.name},
     )
 
 
 def _script_tools(skill: Skill, manager: SkillManager, taken: Iterable[str]) -> list[BaseTool]:
-    return [
-        _script_tool(name, ScriptCalls(manager, skill, script))
-        for name, script in zip(script_names(skill, taken), skill.scripts, strict=True)
-    ]
+    tools: list[BaseTool] = []
+    for name, script in zip(_script_names(skill, taken), skill.scripts, strict=True):
+        calls = _ScriptCalls(manager, skill, script)
+        tool = _CallTool.from_function(
+            calls.run,
+            calls.arun,
+            name=name,
+            description=script.description or visible(f"Runs {script.path.as_posix()} of the skill {skill.name}."),
+            args_schema=_ScriptInput,
+            response_format="content_and_artifact",
+            handle_tool_error=_error_content,
+        )
+        tools.append(tool)
+    return tools
 
 
-def _script_tool(name: str, calls: ScriptCalls) -> BaseTool:
-    runs = f"Runs {calls.script.path.as_posix()} of the skill {calls.skill.name}."
-    return CallTool.from_function(
-        calls.run,
-        calls.arun,
-        name=name,
-        description=calls.script.description or visible(runs),
-        args_schema=ScriptInput,
-        response_format="content_and_artifact",
-        handle_tool_error=error_content,
-    )
-
-
-def script_names(skill: Skill, taken: Iterable[str]) -> list[str]:
+def _script_names(skill: Skill, taken: Iterable[str]) -> list[str]:
     """The stem's name where it is the only one; else the path's; else, beside a skill of that name, with a hash."""
     used = set(taken)
     stems = Counter(script.name for script in skill.scripts)

@@ -1,4 +1,10 @@
-"""A question -> an answer through the client that called us, in either era of the protocol, or through the store."""
+"""A question -> an answer through the client that called us, in either era of the protocol, or through the store.
+
+Theory of operation. Up to 2025-11-25 a server asks its client in the middle of a call and waits. From 2026-07-28 on the
+call ends with the question and a state that we seal; the client makes the same call again with the answer, and the
+state is good for one answer. A client that cannot ask leaves it to whoever shares the world: the question is kept in
+the store, the call waits for a while, and when it is made again it finds the answer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +24,23 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS, is_version_at_least
 from pydantic import ValidationError
 
-from skillkit.approvers.store import single_use_of
-from skillkit.core.approving import Cancellation
-from skillkit.core.decide.requests import LIFETIME_SECONDS, World
+from skillkit.core.ask.approvals import Cancellation
 from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
-from skillkit.core.questions import Approver, Cancel, OptionAnswer, OptionRequest
-from skillkit.integrations.mcp.wording import in_unicode
+from skillkit.core.store.world import LIFETIME_SECONDS, World
+from skillkit.core.values.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.integrations.mcp import in_unicode
 from skillkit.present.request import form_text
 
 __all__ = [
+    "STATE_SECONDS",
     "CallAnswers",
+    "Context",
     "LocalApprover",
     "McpApprover",
     "PageAddress",
     "QuestionReturned",
-    "can_elicit",
+    "client_approver",
+    "is_modern",
     "question_result",
 ]
 
@@ -62,43 +70,35 @@ class QuestionReturned(BaseException):
         self.request = request
 
 
-class ClientNotReachedError(ApprovalUnavailableError):
+class _ClientNotReachedError(ApprovalUnavailableError):
     """The client did not put the question to anybody."""
-
-
-def can_elicit(ctx: Context) -> bool:
-    """Whether the client says that it can show a form; `{}` is how older ones say it."""
-    capabilities = ctx.session.client_capabilities
-    elicitation = capabilities.elicitation if capabilities is not None else None
-    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
 def is_modern(ctx: Context) -> bool:
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def form_of(request: OptionRequest, protocol_version: str) -> types.ElicitRequest:
+def form_of(request: OptionRequest, protocol_version: str) -> types.ElicitRequestFormParams:
     """Exactly the request's options, none preselected; the same text every time it is asked."""
-    ids = [option.id for option in request.options]
     if is_version_at_least(protocol_version, TITLED_OPTIONS_SINCE):
         choices: dict[str, Any] = {"oneOf": [{"const": each.id, "title": each.label} for each in request.options]}
     else:
-        choices = {"enum": ids, "enumNames": [option.label for option in request.options]}
+        labels = [option.label for option in request.options]
+        choices = {"enum": [option.id for option in request.options], "enumNames": labels}
     field = {"type": "string", "title": "May it run?", **choices}
     schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
     message = in_unicode(form_text(request, COLUMNS, source_rows=SOURCE_ROWS))
-    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
+    return types.ElicitRequestFormParams(message=message, requested_schema=schema)
 
 
-def answer_from(request: OptionRequest, said: types.ElicitResult) -> OptionAnswer:
-    """Declining is a no; a form that was closed or filled with something else is no answer."""
+def _answer_from(request: OptionRequest, said: types.ElicitResult) -> OptionAnswer:
+    """Declining is a no; a form that was closed or filled with something else is not an answer."""
     chosen = "no" if said.action == "decline" else None
     if said.action == "accept":
         given = (said.content or {}).get(FIELD)
         chosen = next((option.id for option in request.options if given in (option.id, option.label)), None)
     if chosen is None:
-        reason = "the question was closed without one of its answers"
-        raise ApprovalUnavailableError(f"Not approved: {reason}.", reasons=[reason])
+        raise ApprovalUnavailableError.because("the question was closed without one of its answers")
     return OptionAnswer(chosen, McpApprover.channel, time.time(), request.id)
 
 
@@ -116,13 +116,13 @@ class McpApprover:
         if self.client is not None:
             try:
                 return self.client.ask(request, cancel)
-            except ClientNotReachedError:
+            except _ClientNotReachedError:
                 if cancel is not None and cancel.is_set():
                     raise
         return self.local.ask(request, cancel)
 
 
-class AskingApprover:
+class _AskingApprover:
     """Asks the client in the middle of the call, as protocols up to 2025-11-25 do."""
 
     channel = McpApprover.channel
@@ -132,31 +132,23 @@ class AskingApprover:
         self.loop = loop
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
-        asked = asyncio.run_coroutine_threadsafe(self._elicited(request), self.loop)
-        until = time.monotonic() + LIFETIME_SECONDS
-        while True:
-            try:
-                return answer_from(request, asked.result(LOOK_SECONDS))
-            except TimeoutError:
-                if asked.done() or not (time.monotonic() > until or (cancel is not None and cancel.is_set())):
-                    continue
+        form = form_of(request, self.ctx.protocol_version)
+        asking = self.ctx.session.elicit_form(form.message, form.requested_schema, self.ctx.request_id)
+        asked = asyncio.run_coroutine_threadsafe(asking, self.loop)
+        stop = Cancellation(cancel, _Deadline(LIFETIME_SECONDS))
+        while not wait([asked], LOOK_SECONDS).done:
+            if stop.is_set():
                 asked.cancel()
-                reason = "nobody answered in time, or the call was cancelled"
-                raise ApprovalUnavailableError(f"Not approved: {reason}.", reasons=[reason]) from None
-            except CancelledError:
-                reason = "the client is gone"
-                raise ApprovalUnavailableError(f"Not approved: {reason}.", reasons=[reason]) from None
-            except (MCPError, ValidationError) as error:
-                reason = f"the client did not ask: {error}"
-                raise ClientNotReachedError(f"Not approved: {reason}.", reasons=[reason]) from error
-
-    async def _elicited(self, request: OptionRequest) -> types.ElicitResult:
-        form = form_of(request, self.ctx.protocol_version).params
-        assert isinstance(form, types.ElicitRequestFormParams)  # noqa: S101 - form_of makes no other
-        return await self.ctx.session.elicit_form(form.message, form.requested_schema, self.ctx.request_id)
+                raise ApprovalUnavailableError.because("nobody answered in time, or the call was cancelled")
+        try:
+            return _answer_from(request, asked.result())
+        except CancelledError:
+            raise ApprovalUnavailableError.because("the client is gone") from None
+        except (MCPError, ValidationError) as error:
+            raise _ClientNotReachedError.because(f"the client did not ask: {error}") from error
 
 
-class ReturningApprover:
+class _ReturningApprover:
     """Ends the call with its question, as protocols from 2026-07-28 do, unless this call brought the answer."""
 
     channel = McpApprover.channel
@@ -168,7 +160,7 @@ class ReturningApprover:
         said = self.given.get(request.id)
         if said is None:
             raise QuestionReturned(request)
-        return answer_from(request, said)
+        return _answer_from(request, said)
 
 
 class CallAnswers:
@@ -195,15 +187,25 @@ class CallAnswers:
         return is_new
 
 
-def question_result(request: OptionRequest, protocol_version: str) -> types.InputRequiredResult:
-    """What a call ends with that has to be made again."""
-    state = {"call": secrets.token_hex(16), "asked": request.id}
-    return types.InputRequiredResult(
-        input_requests={INPUT: form_of(request, protocol_version)}, request_state=json.dumps(state)
+def client_approver(ctx: Context, params: types.InputResponseRequestParams, answers: CallAnswers) -> Approver | None:
+    """The client, if it says that it can show a form; `{}` is how older ones say it."""
+    capabilities = ctx.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities is not None else None
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        return None
+    return (
+        _ReturningApprover(answers.of(params)) if is_modern(ctx) else _AskingApprover(ctx, asyncio.get_running_loop())
     )
 
 
-class Deadline:
+def question_result(request: OptionRequest, protocol_version: str) -> types.InputRequiredResult:
+    """What a call ends with that has to be made again."""
+    state = {"call": secrets.token_hex(16), "asked": request.id}
+    form = types.ElicitRequest(params=form_of(request, protocol_version))
+    return types.InputRequiredResult(input_requests={INPUT: form}, request_state=json.dumps(state))
+
+
+class _Deadline:
     """A reason to stop waiting that comes with time."""
 
     def __init__(self, seconds: float) -> None:
@@ -226,10 +228,10 @@ class LocalApprover:
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         lifetime = max(LIFETIME_SECONDS, self.wait_seconds)
         address = self.page() if self.page is not None else ""
-        stop = Cancellation(cancel, Deadline(self.wait_seconds))
+        stop = Cancellation(cancel, _Deadline(self.wait_seconds))
         try:
             with World(self.state_dir) as world:
-                world.open(request, expires_in=lifetime, single_use=single_use_of(request))
+                world.open(request, expires_in=lifetime, single_use=request.single_use)
                 return world.wait(request.id, cancel=stop)
         except (RequestClosedError, StateUnavailableError) as error:
             reason = "the question cannot be kept for a person"
@@ -237,13 +239,7 @@ class LocalApprover:
         except ApprovalUnavailableError as error:
             if cancel is not None and cancel.is_set():
                 raise
-            reason = f"nobody answered within {self.wait_seconds:g} s"
-            raise ApprovalUnavailableError(
-                f"Not approved: {reason}. The question stays open for {lifetime:g} s. {how_to_answer(address)}",
-                reasons=[reason],
-            ) from error
-
-
-def how_to_answer(address: str) -> str:
-    """With the address of the page, which is no secret; never with a link that logs in: a model reads this."""
-    return HOW_TO_ANSWER.format(page=ON_THE_PAGE.format(address=address) if address else "")
+            # The page's address is not a secret; a link that logs in never stands here, for a model reads this.
+            page = ON_THE_PAGE.format(address=address) if address else ""
+            remedy = f"The question stays open for {lifetime:g} s. {HOW_TO_ANSWER.format(page=page)}"
+            raise ApprovalUnavailableError.because(f"nobody answered within {self.wait_seconds:g} s", remedy) from error

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -20,7 +20,7 @@ from mcp.server.subscriptions import (
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.integrations.functions import SkillFunctions
-from skillkit.integrations.mcp.approval import is_modern
+from skillkit.integrations.mcp.approval import Context, is_modern
 
 __all__ = ["Changes", "ChangingServer"]
 
@@ -28,7 +28,6 @@ LOOK_SECONDS = 2.0
 REMEMBERED_CONVERSATIONS = 256
 EVENTS = (ToolsListChanged(), ResourcesListChanged(), PromptsListChanged())
 
-Context = ServerRequestContext[Any, Any]
 Mark = tuple[object, ...]
 
 
@@ -72,7 +71,7 @@ class Changes:
         if is_modern(ctx) or ctx.method not in (*tellers, "tools/call"):
             return await call_next(ctx)
         # From before the list is made: what changes meanwhile is told once too often rather than never.
-        known = self._known(ctx)
+        known = self._known_by(ctx)
         if ctx.method in tellers:
             known[ctx.method] = await self.look(0)
         result = await call_next(ctx)
@@ -105,12 +104,12 @@ class Changes:
     async def look(self, seconds: float) -> Mark:
         """What the lists are made of, not older than this."""
         if time.monotonic() - self.looked_at >= seconds:
-            self.mark = await asyncio.to_thread(self._seen)
+            self.mark = await asyncio.to_thread(self._look_at_skills)
             self.looked_at = time.monotonic()
         return self.mark
 
-    def _seen(self) -> Mark:
-        """As before where looking fails: a folder that cannot be read now is no news."""
+    def _look_at_skills(self) -> Mark:
+        """As before where looking fails: a folder that cannot be read now is not news."""
         try:
             self.functions.manager.discover()
             skills = self.functions.manager.list_skills()
@@ -119,7 +118,7 @@ class Changes:
         except (OSError, SkillKitError):
             return self.mark
 
-    def _known(self, ctx: Context) -> dict[str, Mark]:
+    def _known_by(self, ctx: Context) -> dict[str, Mark]:
         known = self.known.pop(conversation := self.conversation_of(ctx), {})
         self.known[conversation] = known
         while len(self.known) > REMEMBERED_CONVERSATIONS:

@@ -6,6 +6,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -15,9 +16,9 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.listening.server import LimitedServer, server_config
+from skillkit.listening import LimitedServer, server_config
 
-__all__ = ["PATH", "TokenGate", "http_app", "serve_http"]
+__all__ = ["PATH", "TokenGate", "http_app", "listen_on", "serve_http"]
 
 PATH = "/mcp"
 LAST_SECONDS = 2
@@ -25,19 +26,23 @@ LAST_SECONDS = 2
 
 def serve_http(server: Server[Any], host: str, port: int, token: str, on_ready: Callable[[str], None]) -> None:
     """Until a signal ends us; `on_ready` gets the address once it can be called."""
-    with bound(host, port) as listening:
+    with listen_on(host, port) as listening:
         port = listening.getsockname()[1]
         app = http_app(server, host, port, token)
         config = server_config(app, timeout_graceful_shutdown=LAST_SECONDS)
-        on_ready(f"http://{written(host)}:{port}{PATH}")
+        on_ready(f"http://{_in_url(host)}:{port}{PATH}")
         anyio.run(LimitedServer(config).serve, [listening])
 
 
 def http_app(server: Server[Any], host: str, port: int, token: str) -> ASGIApp:
     """Only under the name it was bound to, so that no web page reaches it by a name of its own."""
-    names = {written(host)} | ({"127.0.0.1", "localhost", "[::1]"} if is_loopback(host) else set())
+    address = None
+    with suppress(ValueError):  # a name
+        address = ipaddress.ip_address(host)
+    is_loopback = address.is_loopback if address is not None else host == "localhost"
+    names = {_in_url(host)} | ({"127.0.0.1", "localhost", "[::1]"} if is_loopback else set())
     security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=not is_wildcard(host),
+        enable_dns_rebinding_protection=address is None or not address.is_unspecified,
         allowed_hosts=[f"{name}:{port}" for name in sorted(names)],
         allowed_origins=[f"http://{name}:{port}" for name in sorted(names)],
     )
@@ -63,7 +68,7 @@ class TokenGate:
         return len(given) == 1 and secrets.compare_digest(given[0], self.expected)
 
 
-def bound(host: str, port: int) -> socket.socket:
+def listen_on(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
@@ -73,19 +78,5 @@ def bound(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def is_wildcard(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
-
-
-def written(host: str) -> str:
+def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host

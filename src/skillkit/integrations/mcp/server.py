@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
-from typing import Any
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
 
+import anyio
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from skillkit._version import __version__
 from skillkit.core.manager import SkillManager
-from skillkit.core.questions import Approver
-from skillkit.integrations.functions import ScriptToolResult, SkillFunctions
+from skillkit.core.values.text import visible
+from skillkit.integrations.functions import SkillFunctions
+from skillkit.integrations.mcp import in_unicode
 from skillkit.integrations.mcp.approval import (
     STATE_SECONDS,
-    AskingApprover,
     CallAnswers,
+    Context,
     LocalApprover,
     McpApprover,
     PageAddress,
     QuestionReturned,
-    ReturningApprover,
-    can_elicit,
+    client_approver,
     is_modern,
     question_result,
 )
-from skillkit.integrations.mcp.calls import LiveProgress, stoppable
-from skillkit.integrations.mcp.catalog import SkillCatalog
 from skillkit.integrations.mcp.changes import Changes, ChangingServer
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
-from skillkit.integrations.mcp.wording import in_unicode
+from skillkit.present.terminal import cut
 
-__all__ = ["APPROVAL_WAIT_SECONDS", "SkillServer", "create_server"]
+__all__ = ["APPROVAL_WAIT_SECONDS", "create_server"]
 
 NAME = "skillkit"
 # Many clients give a call up after a minute; the answer to a question must still be sent before that.
@@ -46,8 +45,11 @@ INSTRUCTIONS = (
     "A person may be asked before a script runs; what they decline stays declined."
 )
 TITLES = {"load_skill": "Load a skill", "skills_run_script": "Run a script", "read_skill_file": "Read a skill's file"}
+PROGRESS_SECONDS = 0.1
+TAIL_BYTES = 2_000
+LINE_COLUMNS = 200
 
-Context = ServerRequestContext[Any, Any]
+Result = TypeVar("Result")
 
 
 def create_server(
@@ -61,47 +63,50 @@ def create_server(
 
     `page` gives the address of the world's approval page, for whoever is told that a question stays open.
     """
-    return SkillServer(manager, approval_wait=approval_wait, asks_client=asks_client, page=page).server
+    tools = _Tools(manager, LocalApprover(manager.state_dir, approval_wait, page), asks_client=asks_client)
+    publishing = Publishing(manager)
+    changes = Changes(SkillFunctions(manager), tools.session_of)
+    server = ChangingServer(
+        NAME,
+        version=__version__,
+        title="skillkit",
+        instructions=INSTRUCTIONS,
+        on_list_tools=tools.list_tools,
+        on_call_tool=tools.call_tool,
+        on_list_resources=publishing.list_resources,
+        on_list_resource_templates=publishing.list_templates,
+        on_read_resource=publishing.read_resource,
+        on_list_prompts=publishing.list_prompts,
+        on_get_prompt=publishing.get_prompt,
+        on_subscriptions_listen=changes.listen,
+    )
+    server.extensions[EXTENSION] = {"directoryRead": True}
+    server.add_request_handler("skills/list", types.PaginatedRequestParams, publishing.list_skills)
+    server.add_request_handler("skills/get", SkillUriParams, publishing.get_skill)
+    server.add_request_handler("resources/directory/read", SkillUriParams, publishing.read_directory)
+    # What a client sends back with an answer is what we gave it, for this very call, or it is refused.
+    sealed = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
+    server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
+    server.middleware.append(changes.middleware)
+    return server
 
 
-class SkillServer:
-    """One server; its session is its life, or one conversation of it where the transport knows such."""
+class _Tools:
+    """The tools of one server; its session is its life, or one conversation of it where the transport knows such."""
 
-    def __init__(
-        self, manager: SkillManager, *, approval_wait: float, asks_client: bool, page: PageAddress | None
-    ) -> None:
+    def __init__(self, manager: SkillManager, local: LocalApprover, *, asks_client: bool) -> None:
         self.manager = manager
-        self.session_id = f"mcp-{secrets.token_hex(8)}"
-        self.local = LocalApprover(manager.state_dir, approval_wait, page)
+        self.local = local
         self.asks_client = asks_client
         self.answers = CallAnswers()
-        self.server = self._served(Publishing(SkillCatalog(manager)))
+        self._session_id = f"mcp-{secrets.token_hex(8)}"
 
-    def _served(self, publishing: Publishing) -> Server[Any]:
-        changes = Changes(SkillFunctions(self.manager), lambda ctx: session_of(ctx, self.session_id))
-        server = ChangingServer(
-            NAME,
-            version=__version__,
-            title="skillkit",
-            instructions=INSTRUCTIONS,
-            on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
-            on_list_resources=publishing.list_resources,
-            on_list_resource_templates=publishing.list_templates,
-            on_read_resource=publishing.read_resource,
-            on_list_prompts=publishing.list_prompts,
-            on_get_prompt=publishing.get_prompt,
-            on_subscriptions_listen=changes.listen,
-        )
-        server.extensions[EXTENSION] = {"directoryRead": True}
-        server.add_request_handler("skills/list", types.PaginatedRequestParams, publishing.list_skills)
-        server.add_request_handler("skills/get", SkillUriParams, publishing.get_skill)
-        server.add_request_handler("resources/directory/read", SkillUriParams, publishing.read_directory)
-        # What a client sends back with an answer is what we gave it, for this very call, or it is refused.
-        sealed = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
-        server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
-        server.middleware.append(changes.middleware)
-        return server
+    def session_of(self, ctx: Context) -> str:
+        """The conversation that the transport knows and checked, else the server's own; nothing a model can write."""
+        if ctx.request is None or is_modern(ctx):
+            return self._session_id
+        conversation = ctx.request.headers.get(SESSION_HEADER)
+        return f"{self._session_id}-{conversation}" if conversation else self._session_id
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=await asyncio.to_thread(self._tools))
@@ -122,17 +127,13 @@ class SkillServer:
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        functions = SkillFunctions(
-            self.manager, approver=self._approver(ctx, params), session_id=session_of(ctx, self.session_id)
-        )
-        cancel, progress = threading.Event(), LiveProgress(ctx)
-
-        def run() -> ScriptToolResult:
-            return functions.call(params.name, params.arguments, cancel=cancel, on_output=progress.on_output)
-
+        client = client_approver(ctx, params, self.answers) if self.asks_client else None
+        approver = McpApprover(client, self.local)
+        functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
+        progress = _LiveProgress(ctx)
         reporting = asyncio.create_task(progress.report())
         try:
-            result = await stoppable(run, cancel)
+            result = await _run_to_end(functions.acall(params.name, params.arguments, on_output=progress.on_output))
             await progress.send()
         except QuestionReturned as asked:
             return question_result(asked.request, ctx.protocol_version)
@@ -141,19 +142,58 @@ class SkillServer:
         text = types.TextContent(text=in_unicode(result.content))
         return types.CallToolResult(content=[text], is_error=result.is_error)
 
-    def _approver(self, ctx: Context, params: types.CallToolRequestParams) -> Approver:
-        client: Approver | None = None
-        if self.asks_client and can_elicit(ctx):
-            if is_modern(ctx):
-                client = ReturningApprover(self.answers.of(params))
-            else:
-                client = AskingApprover(ctx, asyncio.get_running_loop())
-        return McpApprover(client, self.local)
+
+async def _run_to_end(run: Coroutine[Any, Any, Result]) -> Result:
+    """When the call is cancelled, so is the run, and the call ends only then.
+
+    In a task of its own: a cancelled scope cancels whatever the call's own task awaits, again and again.
+    """
+    running = asyncio.create_task(run)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        running.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # nobody is left to look at it
+        raise
 
 
-def session_of(ctx: Context, server_session: str) -> str:
-    """The conversation that the transport knows and checked, else the server's own; nothing a model can write."""
-    if ctx.request is None or is_modern(ctx):
-        return server_session
-    conversation = ctx.request.headers.get(SESSION_HEADER)
-    return f"{server_session}-{conversation}" if conversation else server_session
+class _LiveProgress:
+    """What a script prints -> progress for the client: how many bytes so far, and the last line."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.loop = asyncio.get_running_loop()
+        self.changed = asyncio.Event()
+        self.seen = 0
+        self.sent = 0
+        self.tail = b""
+
+    def on_output(self, _: str, data: bytes) -> None:
+        """Called from the thread that reads the script's output."""
+        self.seen += len(data)
+        self.tail = (self.tail + data)[-TAIL_BYTES:]
+        with suppress(RuntimeError):  # the loop is closed, and nobody listens
+            self.loop.call_soon_threadsafe(self.changed.set)
+
+    async def report(self) -> None:
+        """Until cancelled; what comes in between two reports is told by the second."""
+        while True:
+            await self.changed.wait()
+            self.changed.clear()
+            await self.send()
+            await asyncio.sleep(PROGRESS_SECONDS)
+
+    async def send(self) -> None:
+        if self.seen > self.sent:
+            self.sent = self.seen
+            await self.ctx.session.report_progress(float(self.sent), None, _last_line(self.tail))
+
+
+def _last_line(output: bytes) -> str:
+    """Made harmless: a script's words are not the client's."""
+    lines = output.decode("utf-8", errors="replace").split("\n")
+    line = next((each.strip() for each in reversed(lines) if each.strip()), "")
+    return cut(visible(line), LINE_COLUMNS)

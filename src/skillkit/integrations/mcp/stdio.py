@@ -17,7 +17,7 @@ import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-__all__ = ["mended", "serve_stdio"]
+__all__ = ["mend", "serve_stdio"]
 
 SURROGATE_SIGNS = ("\\ud", "\\uD")
 # From left to right, so that a backslash that is escaped itself starts nothing; a pair is one character.
@@ -29,13 +29,13 @@ REPLACED = r"\ufffd"
 
 def serve_stdio(server: Server[Any]) -> None:
     """Until the client closes our stdin, or a signal ends us; calls under way are cancelled, their scripts killed."""
-    with private_streams() as (incoming, outgoing):
+    with _private_streams() as (incoming, outgoing):
         anyio.run(_serve, server, incoming, outgoing)
 
 
 async def _serve(server: Server[Any], incoming: int, outgoing: int) -> None:
     writer = io.TextIOWrapper(os.fdopen(outgoing, "wb", closefd=False), encoding="utf-8")
-    lines: Any = Lines(incoming)  # all that the transport asks of a file to read
+    lines: Any = _Lines(incoming)  # all that the transport asks of a file to read
     async with anyio.create_task_group() as tasks:
         if os.name == "posix":  # elsewhere no loop can wait for signals
             tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
@@ -52,7 +52,7 @@ async def _stop_on_signal(scope: anyio.CancelScope) -> None:
 
 
 @contextmanager
-def private_streams() -> Iterator[tuple[int, int]]:
+def _private_streams() -> Iterator[tuple[int, int]]:
     """Duplicates of stdin and stdout for us alone; whoever else reads gets nothing, what they print is on stderr.
 
     Duplicates are not inherited, so no script has them.
@@ -71,15 +71,15 @@ def private_streams() -> Iterator[tuple[int, int]]:
         os.dup2(outgoing, 1)
 
 
-def mended(line: str) -> str:
+def mend(line: str) -> str:
     """JSON without half characters: the transport drops a message that holds one, and its client would wait in vain."""
     if not any(sign in line for sign in SURROGATE_SIGNS):
         return line
     return ESCAPE.sub(lambda escape: escape[0] if escape["half"] is None else REPLACED, line)
 
 
-class Lines:
-    """Lines from a descriptor, read by a thread that does not keep the process alive.
+class _Lines:
+    """_Lines from a descriptor, read by a thread that does not keep the process alive.
 
     A read that waits for a client cannot be cancelled; with a pool's thread, a signal would end us only after
     the client's next line.
@@ -99,7 +99,7 @@ class Lines:
         try:
             with os.fdopen(self.descriptor, "rb", closefd=False) as file:
                 for line in file:
-                    loop.call_soon_threadsafe(lines.put_nowait, mended(line.decode("utf-8", errors="replace")))
+                    loop.call_soon_threadsafe(lines.put_nowait, mend(line.decode("utf-8", errors="replace")))
             loop.call_soon_threadsafe(lines.put_nowait, None)
         except (OSError, RuntimeError):  # stdin is gone, or the loop is
             return

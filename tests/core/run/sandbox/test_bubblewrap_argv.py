@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from skillkit.core.paths import Judged
-from skillkit.core.policy import Limits
 from skillkit.core.run.sandbox import seccomp
-from skillkit.core.run.sandbox.base import Confined, Walls
+from skillkit.core.run.sandbox.base import Confined, Reach
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
-from skillkit.core.run.sandbox.machine import Machine
-from skillkit.core.run.sandbox.mounts import Mount, mounts_for
-from skillkit.core.runs import Isolation
+from skillkit.core.run.sandbox.machine import Machine, Mount, mounts_for
+from skillkit.core.values.policy import Limits
+from skillkit.core.values.runs import Isolation
 
 MACHINE = Machine(
     system=(("/usr", ""), ("/bin", "/usr/bin"), ("/lib64", "/usr/lib64")),
@@ -30,10 +30,10 @@ SANDBOX = BubblewrapSandbox(
     MACHINE,
     has_socket_in=lambda folders: "/w/sockets" in folders,
 )
-WALLS = Walls(skill="/s/skill", snapshot="/state/snap", work="/t/work", interpreter=("/opt/py",))
+WALLS = Reach(skill="/s/skill", snapshot="/state/snap", work="/t/work", interpreter=("/opt/py",))
 
 
-def confined(walls: Walls = WALLS, sandbox: BubblewrapSandbox = SANDBOX) -> Confined:
+def confined(walls: Reach = WALLS, sandbox: BubblewrapSandbox = SANDBOX) -> Confined:
     return sandbox.confine(("/opt/py/bin/python3", "x.py"), "/s/skill", {"HOME": "/home/me", "A": "b"}, walls)
 
 
@@ -76,6 +76,7 @@ def test_the_whole_command_line() -> None:
                 "35 s processor time a process",
             ),
         ),
+        refusals=((1, "bwrap: "), (125, "skillkit-walls: ")),
     )
 
 
@@ -192,8 +193,21 @@ BASE = replace(WALLS, interpreter=())
         ),
     ],
 )
-def test_the_order_of_mounts(walls: Walls, expected: list[Mount]) -> None:
-    assert list(mounts_for(walls, system=("/usr",), personal=("/data",)).all) == expected
+def test_the_order_of_mounts(walls: Reach, expected: list[Mount]) -> None:
+    machine = replace(MACHINE, system=(("/usr", ""),), personal=(("/data", ""),))
+    assert [mount for group in mounts_for(walls, machine) for mount in group] == expected
+
+
+def test_what_is_hidden_is_covered_as_soon_as_it_is_there(tmp_path: Path) -> None:
+    """The plan of a run is kept for the next one, and yet what exists is looked up each time."""
+    state = tmp_path / "state"
+    walls = replace(BASE, workspace=str(tmp_path), protected=(str(state),), hidden=(str(state),))
+    cover = Mount("", str(state), writable=False)
+    assert cover not in mounts_for(walls, MACHINE).covers
+    state.mkdir()
+    assert cover in mounts_for(walls, MACHINE).covers
+    state.rmdir()
+    assert cover not in mounts_for(walls, MACHINE).covers
 
 
 GUARDED = replace(WALLS, workspace="/w", protected=("/w/.git", "/w/CLAUDE.md"), identities={"/w/.git": (1, 2)})

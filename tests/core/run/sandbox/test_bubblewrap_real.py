@@ -14,12 +14,11 @@ import threading
 import time
 from collections.abc import Callable
 
-import confined_runs
 import pytest
-from confined_runs import Room, bubblewrap_refusal, ended, open_folder, users
+from support import confined_runs
+from support.confined_runs import Room, bubblewrap_refusal, ended, open_folder, users
 
-from skillkit.core.policy import Limits
-from skillkit.core.run.sandbox.base import is_own_refusal
+from skillkit.core.values.policy import Limits
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
 
@@ -87,10 +86,11 @@ def test_the_status_comes_through(script: str, status: int) -> None:
 def test_bubblewraps_own_refusal_is_told_from_a_scripts_failure() -> None:
     with open_folder() as folder:
         room = Room.made(folder)
-        status, _, errors = room.with_walls(readable=(str(room.root / "gone"),)).run("/bin/true")
-        assert is_own_refusal("bubblewrap", status, errors)
+        without = room.with_walls(readable=(str(room.root / "gone"),))
+        status, _, errors = without.run("/bin/true")
+        assert without.confined("/bin/true").is_own_refusal(status, errors)
         status, _, errors = room.run("/bin/bash", "-c", "echo no >&2; exit 1")
-        assert not is_own_refusal("bubblewrap", status, errors)
+        assert not room.confined("/bin/bash").is_own_refusal(status, errors)
 
 
 @pytest.mark.parametrize("user", users())
@@ -132,7 +132,7 @@ CALLER = r"""
 import fcntl, os, sys, time
 sys.path[:0] = sys.argv[1].split(os.pathsep)
 from pathlib import Path
-from confined_runs import Room
+from support.confined_runs import Room
 room = Room.made(Path(sys.argv[2]), dies_with_thread=sys.argv[3] == "thread")
 read, write = os.pipe()
 process = room.start(room.confined("/bin/bash", "-c", sys.argv[4], str(room.work / "beats")), pass_fds=(write,))

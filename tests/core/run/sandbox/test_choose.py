@@ -8,14 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confined_runs import bubblewrap_refusal, probe
+from support.confined_runs import bubblewrap_refusal, probe
 
 from skillkit.core.exceptions import SandboxUnavailableError
-from skillkit.core.run.sandbox.base import Confined, Sandbox
+from skillkit.core.run.sandbox.base import Confined, Sandbox, UnconfinedSandbox
+from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.choose import Attempt, Choice, this_machines, trusted_program
-from skillkit.core.run.sandbox.unconfined import UnconfinedSandbox
+from skillkit.core.run.sandbox.landlock import LandlockSandbox
+from skillkit.core.run.sandbox.other_systems import SeatbeltSandbox, WindowsSandbox
 
-STRONG, WEAK = UnconfinedSandbox(tier="strong"), UnconfinedSandbox(tier="weak")
+STRONG, WEAK = UnconfinedSandbox(("strong",)), UnconfinedSandbox(("weak",))
 
 
 def both() -> Choice:
@@ -37,6 +39,26 @@ class Answers:
         if isinstance(answer, OSError):
             raise answer
         return answer
+
+
+def test_what_each_kind_of_walls_can_do() -> None:
+    """Callers ask for these, never for a name."""
+    kinds: list[type[Sandbox]] = [
+        BubblewrapSandbox,
+        LandlockSandbox,
+        SeatbeltSandbox,
+        WindowsSandbox,
+        UnconfinedSandbox,
+    ]
+    assert {
+        each.tier: (each.has_walls, each.limits_reach, each.shows_snapshot, each.guards_single_files) for each in kinds
+    } == {
+        "bubblewrap": (True, True, True, True),
+        "landlock": (True, True, False, False),
+        "seatbelt": (True, True, False, True),
+        "job": (True, False, False, True),
+        "none": (False, False, False, True),
+    }
 
 
 def test_the_strongest_that_works_is_chosen_once() -> None:

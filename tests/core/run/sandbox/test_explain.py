@@ -6,13 +6,13 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from confined_runs import Room, bubblewrap_refusal, open_folder
+from support.confined_runs import Room, bubblewrap_refusal, open_folder
 
-from skillkit.core.policy import Limits
-from skillkit.core.run.sandbox.base import Walls
+from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.explain import explanation, never_opened
+from skillkit.core.values.policy import Limits
 
-WALLS = Walls(skill="/s/skill", snapshot=None, work="/t/work", interpreter=(), workspace="/w", protected=("/w/.git",))
+WALLS = Reach(skill="/s/skill", snapshot=None, work="/t/work", interpreter=(), workspace="/w", protected=("/w/.git",))
 HOST = {"/home/me/data.csv", "/home/me", "/home/me/my file.txt", "/w/there", "/usr/bin/x", "/srv", "/srv/there"}
 HOST |= {"/s/skill/x", "/home/me/.ssh", "/home/me/.ssh/id", "/data", "/home/me/a\u202eb", f"/home/{'a' * 300}", "/"}
 CLOSED = ("/home/me/.ssh", "/home/me/keys")
@@ -28,7 +28,7 @@ NEW = (
 SKILL = "/s/skill/x belongs to the skill, which is read-only inside the walls; write to $SKILL_WORK_DIR instead."
 
 
-def said_of(stderr: str, walls: Walls = WALLS) -> str:
+def said_of(stderr: str, walls: Reach = WALLS) -> str:
     return explanation(stderr, walls, lambda path: path.startswith(CLOSED), exists=HOST.__contains__)
 
 
@@ -210,6 +210,6 @@ def test_a_limit_is_explained(argv: tuple[str, ...], key: str) -> None:
 
 
 def test_a_shell_names_its_script_first_and_the_path_that_failed_last() -> None:
-    walls = Walls(skill="/skill", snapshot=None, work="/work", interpreter=())
+    walls = Reach(skill="/skill", snapshot=None, work="/work", interpreter=())
     line = "/skill/scripts/p.sh: line 1: /data/out.txt: Read-only file system\n"
     assert said_of(line, walls).startswith("/data is read-only inside the walls; allow it with --write /data ")

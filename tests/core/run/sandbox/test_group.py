@@ -8,18 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from running import made_manager
+from support.running import made_manager
 
 from skillkit import STANDARD, Limits, SandboxUnavailableError
+from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.base import Confined
-from skillkit.core.run.sandbox.group import Groups, Room, find_room, room_here, settings_for
-from skillkit.core.runs import Isolation
+from skillkit.core.run.sandbox.group import Groups, Room, find_room, settings_for
+from skillkit.core.values.runs import Isolation
 
 WALLS = replace(STANDARD, sandbox="required", limits=Limits(data_megabytes=64))
 TRUE = Confined(("/bin/true",), "/", {}, (), Isolation(tier="bubblewrap", limits=("a limit",)))
 # More than a process may have, shared, so that no limit of a process counts it.
-SHARED_MAPS = "import mmap\nkept = [mmap.mmap(-1, 50 << 20) for _ in range(16)]\n"
-SHARED_MAPS += "for each in kept:\n    each.write(b'x' * (50 << 20))\nprint('had 800 MB')\n"
+SHARED_MAPS = "import mmap\nkept = [mmap.mmap(-1, 50 << 20) for _ in range(8)]\n"
+SHARED_MAPS += "for each in kept:\n    each.write(b'x' * (50 << 20))\nprint('had 400 MB')\n"
 
 
 def laid_out(folder: Path, *, controllers: str = "cpu memory pids") -> str:
@@ -125,16 +126,20 @@ def test_what_a_killed_program_left_is_removed_and_what_another_uses_is_not(room
         used.rmdir()
 
 
-@pytest.mark.skipif(room_here() is None, reason="this system gives no group that counts memory")
 def test_shared_maps_are_counted(tier: str, tmp_path: Path) -> None:
+    if not tiers.run_groups().are_there:
+        pytest.skip(f"no group that counts memory: {tiers.run_groups().what}")
     with made_manager(tmp_path, {"scripts/run.py": SHARED_MAPS}, policy=WALLS) as manager:
         result = manager.execute_skill_script("demo", "run")
     assert "had" not in result.stdout, tier
 
 
-@pytest.mark.skipif(room_here() is not None, reason="this system counts the memory of a run")
-def test_where_no_group_can_be_had_the_report_says_that_shared_memory_is_not_counted(tier: str, tmp_path: Path) -> None:
-    with made_manager(tmp_path, {"scripts/run.py": SHARED_MAPS.replace("16", "4")}, policy=WALLS) as manager:
+def test_where_no_group_can_be_had_the_report_says_that_shared_memory_is_not_counted(
+    tier: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the test above: without a group the same script gets its memory."""
+    monkeypatch.setattr(tiers, "run_groups", lambda: Groups(None))
+    with made_manager(tmp_path, {"scripts/run.py": SHARED_MAPS}, policy=WALLS) as manager:
         result = manager.execute_skill_script("demo", "run")
     assert "had" in result.stdout, tier
     assert any("shared memory not counted" in limit for limit in result.isolation.limits)

@@ -1,4 +1,4 @@
-"""The Landlock tier as a pure function: command and walls in, launcher's command line and instructions out."""
+"""The Landlock tier as a pure function: command and walls in, keeper's command line and instructions out."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from typing import Any
 import pytest
 
 from skillkit.core.exceptions import SandboxUnavailableError
-from skillkit.core.policy import Limits
 from skillkit.core.run.sandbox import landlock, seccomp
-from skillkit.core.run.sandbox.base import Confined, Walls
-from skillkit.core.runs import Isolation
+from skillkit.core.run.sandbox.base import Confined, Reach
+from skillkit.core.values.policy import Limits
+from skillkit.core.values.runs import Isolation
 
-WALLS = Walls(skill="/s/skill", snapshot=None, work="/w", interpreter=("/opt/py",))
+WALLS = Reach(skill="/s/skill", snapshot=None, work="/w", interpreter=("/opt/py",))
 READ = 0b1101
 
 
-def confined(walls: Walls = WALLS, *, version: int = 7, is_root: bool = False, **environment: str) -> Confined:
+def confined(walls: Reach = WALLS, *, version: int = 7, is_root: bool = False, **environment: str) -> Confined:
     sandbox = landlock.LandlockSandbox("/usr/bin/python3", version=version, is_root=is_root)
     return sandbox.confine(("/bin/bash", "x.sh", "--", "{descriptor 9}"), "/s/skill", environment, walls)
 
 
-def instructions(walls: Walls = WALLS, *, version: int = 7) -> Any:
+def instructions(walls: Reach = WALLS, *, version: int = 7) -> Any:
     return json.loads(confined(walls, version=version).contents[0])
 
 
-def grants(walls: Walls, *, version: int = 7) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
+def grants(walls: Reach, *, version: int = 7) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
     found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     for each in instructions(walls, version=version)["grants"]:
         found.setdefault(each["path"], []).append((each["rights"], tuple(each["spared"])))
     return found
 
 
-def test_the_command_line_runs_the_launcher_by_its_path() -> None:
+def test_the_command_line_runs_the_keeper_without_skillkit() -> None:
     made = confined(LANG="C", HOME="/home/me", TMPDIR="/tmp")
     assert made.argv == (
-        *("/usr/bin/python3", "-I", "-S", "-X", "utf8", landlock.LAUNCHER, "{descriptor 0}", "{descriptor 1}", "--"),
+        *("/usr/bin/python3", "-I", "-S", "-X", "utf8", "-c", landlock.START, landlock.PARTS),
+        *("{descriptor 0}", "{descriptor 1}", "--"),
         *("/bin/bash", "x.sh", "--", "{descriptor 9}"),
     )
     assert made.cwd == "/s/skill"

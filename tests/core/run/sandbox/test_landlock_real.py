@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from landlock_runs import NEEDS_LANDLOCK, PYTHON, Place, name_of, place, users
+from support.landlock_runs import NEEDS_LANDLOCK, PYTHON, Place, name_of, place, users
 
-from skillkit.core.policy import Limits
 from skillkit.core.run.sandbox import landlock
+from skillkit.core.values.policy import Limits
 
 pytestmark = NEEDS_LANDLOCK
 VERSIONS = [version for version in (1, 2, 3, 4, 5, 6, 7) if version <= landlock.abi()]
@@ -218,7 +218,7 @@ def test_the_report_is_what_a_process_inside_says_of_itself(here: Place) -> None
 
 
 def test_the_environment_arrives_as_it_was_given(here: Place) -> None:
-    """Python, which runs the launcher, would add its own LC_CTYPE where no language is set."""
+    """Python, which runs the keeper, would add its own LC_CTYPE where no language is set."""
     confined = here.confined(("/usr/bin/env",))
     environment = {"PATH": "/usr/bin", "ODD": "a=b\n\udcff", "EMPTY": ""}
     with here.started(confined._replace(environment=environment)) as process:

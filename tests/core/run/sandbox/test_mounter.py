@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confined_runs import Room, bubblewrap, bubblewrap_refusal, ended, open_folder, users
+from support.confined_runs import Room, bubblewrap, bubblewrap_refusal, ended, open_folder, users
 
 from skillkit.core.run.sandbox.bubblewrap import MOUNTER
 

@@ -174,7 +174,7 @@ def words_for(name: str, number: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda each: "-".join(key for key in each if each[key]) or "none")
 def test_every_call_gets_the_answer_of_the_rules(name: str, switches: dict[str, bool]) -> None:
-    program = seccomp.program_for(name, **switches)
+    program = seccomp.program(architecture=name, **switches)
     rules = Rules(name, **switches)
     wrong = [
         (number, arguments, found, expected)
@@ -189,14 +189,14 @@ def test_every_call_gets_the_answer_of_the_rules(name: str, switches: dict[str, 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("switches", [SWITCHES[0], SWITCHES[-1]], ids=("none", "all"))
 def test_calls_of_another_architecture_end_the_process(name: str, switches: dict[str, bool]) -> None:
-    program = seccomp.program_for(name, **switches)
+    program = seccomp.program(architecture=name, **switches)
     for foreign in {X86_64, AARCH64, I386, ARM, 0, 0xFFFFFFFF} - {ARCHITECTURES[name]}:
         assert {verdict(program, foreign, number) for number in (*range(601), 0x40000000)} == {KILL}
 
 
 def test_an_unknown_architecture_is_refused() -> None:
     with pytest.raises(SandboxUnavailableError, match="no system call filter for 'riscv64', only for x86_64, aarch64"):
-        seccomp.program_for("riscv64", network=False, unix_sockets=False)
+        seccomp.program(architecture="riscv64", network=False, unix_sockets=False)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -209,7 +209,7 @@ def test_no_call_stands_in_two_tables(name: str) -> None:
 
 
 def test_the_longest_program_is_far_below_the_kernels_limit() -> None:
-    longest = max(len(seccomp.program_for(name, **each)) // 8 for name in ARCHITECTURES for each in SWITCHES)
+    longest = max(len(seccomp.program(architecture=name, **each)) // 8 for name in ARCHITECTURES for each in SWITCHES)
     assert longest < 300  # of 4096
 
 

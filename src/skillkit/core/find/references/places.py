@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from skillkit.core.detect import INTERPRETER_MAP, language_at
 from skillkit.core.find.walk import SKILL_FILE
 from skillkit.core.models import Skill
+from skillkit.core.models.detect import INTERPRETER_MAP, language_at
 from skillkit.core.paths import is_inside, real_path
 
 __all__ = ["PLUGIN", "SKILL", "SkillPlaces", "with_folders_marked"]
@@ -44,8 +44,8 @@ class SkillPlaces:
         self.names = {skill.name, skill.base_directory.name, self.base.name}
         self.paths = frozenset(script.path.as_posix() for script in skill.scripts)
         # Of those that several have, none is meant.
-        self.stems = single(self.paths, lambda path: posixpath.splitext(path)[0])
-        self.file_names = single(self.paths, posixpath.basename)
+        self.stems = _single(self.paths, lambda path: posixpath.splitext(path)[0])
+        self.file_names = _single(self.paths, posixpath.basename)
 
     def script(self, written: str, folder: str = "") -> str | None:
         """`folder` is where the text stands, relative to the skill; paths may be relative to either."""
@@ -74,15 +74,15 @@ class SkillPlaces:
         if "://" in path or not path or "\0" in path:
             return
         if path.startswith(f"{SKILL}/"):
-            yield from inside(path[2:])
+            yield from _inside(path[2:])
         elif path.startswith("/") and is_inside(path, str(self.base)):
-            yield from inside(posixpath.relpath(path, self.base))
+            yield from _inside(posixpath.relpath(path, self.base))
         elif among := AMONG_SKILLS.fullmatch(path):
-            yield from inside(among[2]) if among[1] in self.names else ()
+            yield from _inside(among[2]) if among[1] in self.names else ()
         elif path[0] not in f"/~{SKILL}{PLUGIN}":
-            yield from inside(path)
+            yield from _inside(path)
             if folder:
-                yield from inside(f"{folder}/{path}")
+                yield from _inside(f"{folder}/{path}")
 
     def detected(self, path: str) -> str | None:
         """By path, path below `scripts/`, path without its extension, or a file name that only one has."""
@@ -99,7 +99,7 @@ class SkillPlaces:
         path = written.partition("#")[0]
         if not path.lower().endswith((".md", ".markdown")) or posixpath.basename(path).lower() == "skill.md":
             return None
-        own_first = [*inside(f"{folder}/{path}")] if folder and "://" not in path and path[0] not in "/~" else []
+        own_first = [*_inside(f"{folder}/{path}")] if folder and "://" not in path and path[0] not in "/~" else []
         for candidate in (*own_first, *self.candidates(path, folder)):
             if os.path.isfile(self.base / candidate) and self.is_own(candidate):
                 return candidate
@@ -114,7 +114,7 @@ class SkillPlaces:
         return not any(str(folder) != "." and (self.base / folder / SKILL_FILE).exists() for folder in folders)
 
 
-def single(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, str | None]:
+def _single(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, str | None]:
     """Each path by its key; None where several have the same."""
     found: dict[str, str | None] = {}
     for path in paths:
@@ -122,7 +122,7 @@ def single(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, str | N
     return found
 
 
-def inside(path: str) -> Iterator[str]:
+def _inside(path: str) -> Iterator[str]:
     """Without detours; nothing for what leaves the skill."""
     plain = posixpath.normpath(path)
     if not plain.startswith(("../", "/")) and plain not in (".", ".."):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from skillkit.core.run.guard.aside import SetAside
-from skillkit.core.run.guard.guard import MOST_PLACES, NOTHING_GUARDED, Guard, Guarded
-from skillkit.core.run.guard.places import Place
+from skillkit.core.run.guard.guard import MOST_PLACES, NOTHING_GUARDED, Guard, Guarded, importable_names, own_folders
+from skillkit.core.run.guard.restore import SetAside
 
-__all__ = ["MOST_PLACES", "NOTHING_GUARDED", "Guard", "Guarded", "Place", "SetAside"]
+__all__ = ["MOST_PLACES", "NOTHING_GUARDED", "Guard", "Guarded", "SetAside", "importable_names", "own_folders"]

@@ -1,37 +1,56 @@
 """The folders that a run may write -> what stays as it is in them, and after the run what was made there, moved away.
 
-Theory of operation. Before a run every writable folder is looked through (`tree`) for what is guarded; the walls make
-that read-only. What does not exist cannot be made read-only, and nothing is laid into the user's folder to stand for
-it. So after the run there is a second look: what is guarded now and was not before, the script has made; it goes into
-the state folder and the caller is told. A journal on disk lets the next run do this for one whose program was killed.
+Theory of operation. A script that may write a folder must not leave anything in it that is obeyed later, outside all
+walls: settings of agents and editors, hooks of git, shell start files, modules that this program would load.
+
+1. Before a run every writable folder is looked through (`tree`) for what is guarded: by its name, or because something
+   guarded leads there (`places`). The walls make that read-only. Walls that cannot do so for single files deep in a
+   folder (Landlock) let them be changed; a copy of them is kept.
+2. What does not exist cannot be made read-only, and nothing is laid into the user's folder to stand for it. So after
+   the run there is a second look: what is guarded now and was not before, the script has made. It goes into the state
+   folder, what was changed is put back from its copy (`restore`), and the caller is told.
+3. A journal on disk (`restore`) lets the next run do this for one whose program was killed. It also tells what another
+   run has made that still goes on: that is guarded, but not taken for the user's.
+
+Everything is compared by identity (device and inode) and time of change, never by name alone: while a run goes on,
+others may replace, move or rename what it works in.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from skillkit.core.owned import require_own_folder
-from skillkit.core.paths import Judged, is_inside, judge, judge_opened, open_place, real_path
-from skillkit.core.run.guard.aside import ASIDE, SetAside, open_below, set_aside
-from skillkit.core.run.guard.journal import Entry, Journal
-from skillkit.core.run.guard.keepsakes import Keepsake, keepsakes_of, put_back
-from skillkit.core.run.guard.made import Before, before_of, is_made_meanwhile, made_places, moved_before
-from skillkit.core.run.guard.own import importable_names, own_folders
+from skillkit.core.paths import Judged, is_inside, judge, judge_opened, open_place, real_path, require_own_folder
 from skillkit.core.run.guard.places import Place, find_places
+from skillkit.core.run.guard.restore import (
+    ASIDE,
+    Before,
+    Journal,
+    Keepsake,
+    SetAside,
+    keepsakes_of,
+    open_below,
+    put_back,
+    set_aside,
+)
 from skillkit.core.run.guard.tree import Tree
 
-__all__ = ["MOST_PLACES", "NOTHING_GUARDED", "Guard", "Guarded"]
+__all__ = ["MOST_PLACES", "NOTHING_GUARDED", "Guard", "Guarded", "importable_names", "own_folders"]
 
 MOST_PLACES = 1_000
 SHARED = "files that have a further name outside change there too (hard links)"
 KEPT_TREES = 8
+CLOCK_SECONDS = 0.1  # by which the file system's clock may be behind
+PACKAGE = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
 
 run_log = logging.getLogger("skillkit.run")
 
@@ -40,10 +59,7 @@ class _Look(NamedTuple):
     """One folder before a run."""
 
     tree: Tree
-    root: Judged
-    """As it was then: whatever stands in its place after the run is not looked after."""
     before: Before
-    keepsakes: tuple[Keepsake, ...]
     entry: tuple[str, int]
     """In the journal."""
     held: int
@@ -111,7 +127,7 @@ class Guard:
             around=tuple(each for each in self._protected_paths() if any(is_inside(root, each) for root in inside)),
             looks=tuple(look for look, _ in looks),
             recovered=recovered,
-            keepsakes=tuple(each for look, _ in looks for each in look.keepsakes),
+            keepsakes=tuple(each for look, _ in looks for each in look.before.keepsakes),
         )
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
@@ -119,7 +135,7 @@ class Guard:
         moved = list(guarded.recovered)
         for look in guarded.looks:
             with suppress(OSError):
-                moved += self._looked_after(look)
+                moved += self._look_after(look)
             self._let_go(look)
         return tuple(moved)
 
@@ -127,32 +143,30 @@ class Guard:
         os.close(look.held)
         self._journal.end(look.entry)
 
-    def _looked_after(self, look: _Look) -> list[SetAside]:
+    def _look_after(self, look: _Look) -> list[SetAside]:
         """Where the folder is now, and never in what took its place."""
         now = judge_opened(look.held, look.tree.root)
-        if not _is_same(look.root) and judge(now.path) != now:
+        if not _is_same(look.before.root) and judge(now.path) != now:
             return []
-        kept = [each.moved_to(now.path) for each in look.keepsakes]
-        moved = put_back(kept, self._state_folder)
-        before = moved_before(look.before, look.tree.root, now.path)
-        before = before._replace(kept=before.kept.union(each.path for each in kept))
+        before = look.before.moved(look.tree.root, now)
+        moved = put_back(now.path, before.keepsakes, self._state_folder)
         with self._lock:
             tree = look.tree if now.path == look.tree.root else Tree(now.path, left_out=self._kept_in(now.path))
             try:
                 _open_up(tree.root, [tree.root])
-                return moved + self._moved(tree, before)
+                return moved + self._move_made(tree, before)
             finally:
                 if self._trees.get(tree.root) is not tree:
                     tree.close()
 
-    def _moved(self, tree: Tree, before: Before) -> list[SetAside]:
+    def _move_made(self, tree: Tree, before: Before) -> list[SetAside]:
         """Looked for again after each move: what hid in a guarded place can be guarded for a reason of its own."""
         moved: list[SetAside] = []
         own, tried = real_path(self._state_folder), set[str]()
         while True:
             seen = self._seen(tree, is_after_run=True)
-            closed = [path for path in tree.closed() if path not in tried and path not in before.kept]
-            paths = [path for path in made_places(seen, before, tree, own) if path not in tried]
+            closed = [path for path in tree.closed_folders() if path not in tried and path not in before.kept]
+            paths = [path for path in _made_places(seen, before, tree, own) if path not in tried]
             tried.update((*closed, *paths))
             if not _open_up(tree.root, closed) and not paths:
                 return moved
@@ -165,22 +179,28 @@ class Guard:
             self._trees.clear()
 
     def _look(
-        self, root: str, timeout: float, others: Sequence[Entry], *, has_mounts: bool
+        self, root: str, timeout: float, others: Sequence[Before], *, has_mounts: bool
     ) -> tuple[_Look, tuple[Place, ...]]:
         """What another run made that goes on is guarded as well, and yet not known: it is to be moved away."""
         tree = self._tree(root)
-        now = time.time()
+        began = time.time() - CLOCK_SECONDS
         places = self._seen(tree)
-        known = [e for e in places if not any(is_made_meanwhile(e, each.root.path, each.before) for each in others)]
-        before = before_of(known, tree.folders(), now, has_mounts=has_mounts)
-        keepsakes = () if has_mounts else tuple(keepsakes_of(known, root))
+        known = [place for place in places if not any(_is_made_meanwhile(place, each) for each in others)]
         held = open_place(root)
         try:
-            entry = self._journal.begin(root, before, timeout, keepsakes)
+            before = Before(
+                judge_opened(held, root),
+                frozenset(place.identity for place in known),
+                # A mount ends when somebody outside replaces what it is on, and then the script can write what came.
+                kept=frozenset(() if has_mounts else (place.path for place in known)),
+                began=began,
+                keepsakes=() if has_mounts else tuple(keepsakes_of(known, root)),
+                folders=tree.folders(),
+            )
+            return _Look(tree, before, self._journal.begin(before, timeout), held), places
         except BaseException:
             os.close(held)
             raise
-        return _Look(tree, judge_opened(held, root), before, keepsakes, entry, held), places
 
     def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
@@ -189,7 +209,7 @@ class Guard:
 
     def _tree(self, root: str) -> Tree:
         kept = self._kept_in(root)
-        is_searched = any(is_inside(root, each) or root == each for each in own_folders())
+        is_searched = any(is_inside(root, each) for each in own_folders())
         importable = importable_names() if is_searched else frozenset()
         known = self._trees.get(root)
         if known is not None and known.left_out == frozenset(kept) and bool(known.importable) == bool(importable):
@@ -220,9 +240,9 @@ class Guard:
             with suppress(OSError):
                 if not _is_same(entry.root):
                     continue
-                changed = [each for each in entry.keepsakes if _changed_at(each.path) <= entry.before.until]
-                moved += put_back(changed, self._state_folder)
-                moved += self._moved(self._tree(entry.root.path), entry.before)
+                changed = [each for each in entry.keepsakes if _changed_at(each.path) <= entry.until]
+                moved += put_back(entry.root.path, changed, self._state_folder)
+                moved += self._move_made(self._tree(entry.root.path), entry)
         return tuple(moved)
 
 
@@ -244,7 +264,66 @@ def _is_same(root: Judged) -> bool:
 
 
 def _changed_at(path: str) -> float:
+    """Nothing was changed that is gone meanwhile."""
     try:
         return os.lstat(path).st_ctime
-    except OSError:  # nothing is there that a person would have made
+    except OSError:
         return 0.0
+
+
+def _is_made_meanwhile(place: Place, run: Before) -> bool:
+    """Whether a run that goes on may have made it since it began."""
+    if place.path == run.root.path or not is_inside(place.path, run.root.path) or place.identity in run.known:
+        return False
+    is_below_known = any(is_inside(place.path, each) and place.path != each for each, _, _ in run.known)
+    return not is_below_known and place.path not in run.kept and _changed_at(place.path) >= run.began
+
+
+def _made_places(seen: Sequence[Place], before: Before, tree: Tree, own: str) -> list[str]:
+    """What to move now; there may be more when that is gone. Never what is `own`.
+
+    First what is guarded for itself: what it led to is nobody's then. What is left over was made where something
+    that was there before leads: links first, since they may lead to what a person has.
+    """
+    new = [each for each in seen if each.identity not in before.known and each.path not in before.kept]
+    new = [each for each in new if not is_inside(own, each.path) and _changed_at(each.path) <= before.until]
+    if named := [path for each in new if each.is_named for path in _parts(each, before, tree)]:
+        return named
+    led_to = [each for each in new if not each.is_named and not each.is_shared and not is_inside(each.path, own)]
+    strange = [each for each in led_to if before.folders is None or each.path not in before.folders]
+    made = [each for each in strange if _changed_at(each.path) >= before.began]
+    return [each.path for each in made if each.is_link] or [each.path for each in made]
+
+
+def _parts(place: Place, before: Before, tree: Tree) -> list[str]:
+    """The place; of a folder that was there before, or may have been, only what makes it guarded."""
+    is_new = before.folders is not None and place.path not in before.folders
+    marks = None if is_new else tree.marks_of(place.path)
+    return [place.path] if marks is None else marks
+
+
+def own_folders() -> tuple[str, ...]:
+    """What this program runs from: whoever changes it changes what is done next, outside all walls.
+
+    skillkit, its interpreter and environment, and every folder from which programs or modules are taken.
+    """
+    path = os.environ.get("PATH", "")
+    return _own_folders(path, tuple(sys.path), os.environ.get("VIRTUAL_ENV", ""))
+
+
+@lru_cache(maxsize=4)
+def _own_folders(programs: str, modules: tuple[str, ...], environment: str) -> tuple[str, ...]:
+    named = (
+        PACKAGE,
+        *(sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, environment),
+        os.path.dirname(sys.executable or ""),
+        *(each for each in programs.split(os.pathsep) if os.path.isabs(each)),
+        *(os.path.abspath(each) for each in modules),
+    )
+    absolute = [each for each in named if os.path.isabs(each)]
+    return tuple(dict.fromkeys(each for path in absolute for each in (os.path.normpath(path), real_path(path))))
+
+
+def importable_names() -> frozenset[str]:
+    """Names of modules that this program has or may still load, wherever it finds them first."""
+    return frozenset(sys.stdlib_module_names) | {name.partition(".")[0] for name in tuple(sys.modules)}

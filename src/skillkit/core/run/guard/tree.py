@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from skillkit.core.guarded_names import (
+from skillkit.core.paths.guarded_names import (
     ENVIRONMENT_MARK,
     SKILL_MARK,
     SKILLS_FOLDER,
@@ -30,9 +30,7 @@ from skillkit.core.run.guard.watch import Watch
 __all__ = ["Tree"]
 
 MOST_FOLDERS = 200_000
-LONGEST_PATH = (
-    3_500  # bytes; a folder whose path has more is guarded itself: beyond 4,095 nobody can open what is in it
-)
+LONGEST_PATH = 3_500  # bytes; a folder with a longer one is guarded itself: beyond 4,095 nobody can open what it holds
 WATCHED_FROM = 300  # folders; below, their stamps are read sooner than the kernel is asked
 SETTLED_NANOSECONDS = 2_000_000_000
 MOST_SHARED_FILES = 200  # that are guarded one by one
@@ -43,7 +41,7 @@ MODULE_ENDINGS = ("py", "pyc", "pyd", "so")
 MARKS = frozenset((ENVIRONMENT_MARK, PACKAGE_MARK, SKILL_MARK))
 
 
-class Folder(NamedTuple):
+class _Folder(NamedTuple):
     """One folder as it was listed; without a stamp it has to be listed again in any case."""
 
     stamp: Stamp | None
@@ -69,7 +67,7 @@ class Tree:
         self.root = root
         self.left_out = frozenset(left_out)
         self.importable = importable
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[str, _Folder] = {}
         self._watch: Watch | None = None
         self._pid = os.getpid()
         self._stated = 0
@@ -108,7 +106,7 @@ class Tree:
         """The ordinary folders at the last look."""
         return frozenset(path for path, each in self._folders.items() if not each.is_whole)
 
-    def closed(self) -> list[str]:
+    def closed_folders(self) -> list[str]:
         """The folders of which nobody could look at what they hold, at the last look."""
         return [path for path, each in self._folders.items() if each.is_closed]
 
@@ -123,12 +121,15 @@ class Tree:
             return []
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-        self._watch = None
+        self._stop_watching()
         self._folders.clear()
         self._looked_into.clear()
         self._stated = 0
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
 
     def _changed(self) -> set[str] | None:
         """Folders to list again; None for all."""
@@ -153,20 +154,19 @@ class Tree:
                 self.is_cut = True
                 return
             if self._watch is not None and not self._watch.add(path):
-                self._watch.close()
-                self._watch = None
+                self._stop_watching()
             pending += self._list(path).children
             if len(self._folders) == WATCHED_FROM and self._watch is None:
-                self._begin_to_watch()
+                self._watch = Watch.open()
+                # What was listed before the kernel was asked is listed once more at the next look.
+                if self._watch is not None and not all(self._watch.add(each, is_news=True) for each in self._folders):
+                    self._stop_watching()
 
-    def _list(self, path: str) -> Folder:
+    def _list(self, path: str) -> _Folder:
         known = self._folders.get(path)
-        folder = self._folders[path] = self._listed(path)
+        folder = self._folders[path] = self._read_folder(path)
         self._stated += folder.stated - (known.stated if known else 0)
-        if folder.stamps:
-            self._looked_into.add(path)
-        else:
-            self._looked_into.discard(path)
+        (self._looked_into.add if folder.stamps else self._looked_into.discard)(path)
         return folder
 
     def _list_again(self, path: str) -> None:
@@ -193,14 +193,7 @@ class Tree:
             if self._watch is not None:
                 self._watch.forget(path)
 
-    def _begin_to_watch(self) -> None:
-        """What was listed before the kernel was asked is listed once more at the next look."""
-        self._watch = Watch.opened()
-        if self._watch is not None and not all(self._watch.add(path, is_news=True) for path in self._folders):
-            self._watch.close()
-            self._watch = None
-
-    def _listed(self, path: str) -> Folder:
+    def _read_folder(self, path: str) -> _Folder:
         """A folder that cannot be listed is guarded itself: a script of the same user could open it."""
         began = time.time_ns()
         stamp = stamp_at(path)
@@ -209,15 +202,15 @@ class Tree:
                 entries = list(listing)
             os.lstat(os.path.join(path, os.curdir))  # names can be listed where nothing can be looked at
         except OSError:
-            return Folder(None, places=place_at(path) if path != self.root else (), is_closed=True)
+            return _Folder(None, places=place_at(path) if path != self.root else (), is_closed=True)
         if stamp is not None and began - stamp[2] <= SETTLED_NANOSECONDS:
             stamp = None
         if path != self.root and self._is_guarded_whole(path, entries):
             places, stamps = find_places(path, self.root)
-            return Folder(stamp, (), tuple(places), stamps, is_whole=True)
-        return self._taken_apart(path, stamp, entries)
+            return _Folder(stamp, (), tuple(places), stamps, is_whole=True)
+        return self._take_apart(path, stamp, entries)
 
-    def _taken_apart(self, path: str, stamp: Stamp | None, entries: list[os.DirEntry[str]]) -> Folder:
+    def _take_apart(self, path: str, stamp: Stamp | None, entries: list[os.DirEntry[str]]) -> _Folder:
         places: list[Place] = []
         stamps: dict[str, Stamp | None] = {}
         guarded = {os.path.join(path, name) for name in self._guarded_in(path, entries)}
@@ -229,7 +222,7 @@ class Tree:
         children = tuple(entry.path for entry in others if entry.is_dir(follow_symlinks=False))
         files = [entry for entry in others if entry.is_file(follow_symlinks=False)]
         files = files[: max(0, MOST_STATED_FILES - self._stated)]
-        return Folder(stamp, children, tuple(places), stamps, tuple(_shared(files)), len(files))
+        return _Folder(stamp, children, tuple(places), stamps, tuple(_shared(files)), len(files))
 
     def _is_guarded_whole(self, path: str, entries: list[os.DirEntry[str]]) -> bool:
         """A virtual environment, a skill below a folder of skills, a package that this program would load."""
@@ -250,7 +243,12 @@ class Tree:
         guarded.update(guarded_inside(os.path.basename(path), names))
         guarded.update(of_repository(names))
         if path == self.root and self.importable:
-            guarded.update(name for name in names if self._is_importable(name))
+            parts = {name: name.partition(".") for name in names}
+            guarded.update(
+                name
+                for name, (stem, _, ending) in parts.items()
+                if stem in self.importable and ending.endswith(MODULE_ENDINGS)
+            )
         return guarded
 
     def _is_leading_astray(self, path: str, entry: os.DirEntry[str]) -> bool:
@@ -261,10 +259,6 @@ class Tree:
             return True
         above = path[len(self.root) :].lower().split(os.sep)
         return SKILLS_FOLDER in above and INSTALLED_FOLDER not in above and not entry.is_file()
-
-    def _is_importable(self, name: str) -> bool:
-        stem, _, ending = name.partition(".")
-        return stem in self.importable and ending.endswith(MODULE_ENDINGS)
 
     def _places(self) -> tuple[Place, ...]:
         shared = self._shared_outside()

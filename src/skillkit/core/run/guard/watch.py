@@ -6,7 +6,7 @@ import errno
 import os
 import struct
 import sys
-from typing import Self
+from typing import Any, Self
 
 __all__ = ["Watch"]
 
@@ -23,10 +23,7 @@ READ_BYTES = 1 << 18
 class Watch:
     """One inotify descriptor. News that got lost mean that everything may have changed."""
 
-    def __init__(self, descriptor: int) -> None:
-        import ctypes
-
-        library = ctypes.CDLL(None, use_errno=True)
+    def __init__(self, library: Any, descriptor: int) -> None:  # noqa: ANN401 - the system's, by ctypes
         self._add, self._remove = library.inotify_add_watch, library.inotify_rm_watch
         self._descriptor = descriptor
         self._paths: dict[int, str] = {}
@@ -35,14 +32,15 @@ class Watch:
         self._is_lost = False
 
     @classmethod
-    def opened(cls) -> Self | None:
+    def open(cls) -> Self | None:
         """None where the system has none, or no more of them."""
         if sys.platform != "linux":
             return None
         import ctypes
 
-        descriptor = ctypes.CDLL(None, use_errno=True).inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-        return cls(descriptor) if descriptor >= 0 else None
+        library = ctypes.CDLL(None, use_errno=True)
+        descriptor = library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        return cls(library, descriptor) if descriptor >= 0 else None
 
     def add(self, path: str, *, is_news: bool = False) -> bool:
         """Whether the folder is watched from now on; one that is gone meanwhile needs no watch.

@@ -1,23 +1,27 @@
-"""What a run may reach, and the one shape that every kind of walls has."""
+"""What a run may reach, the one shape that every kind of walls has, and the kind that has none."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from skillkit.core.paths import Judged
-from skillkit.core.policy import Limits
-from skillkit.core.runs import Isolation
+from skillkit.core.values.policy import Limits
+from skillkit.core.values.runs import Isolation
 
-__all__ = ["PRIVATE_FOLDERS", "Confined", "Sandbox", "Walls", "descriptor"]
+__all__ = ["PRIVATE_FOLDERS", "Confined", "Reach", "Sandbox", "UnconfinedSandbox", "descriptor"]
 
 PRIVATE_FOLDERS = (".home", ".tmp")
 """In the work folder, for HOME and TMPDIR where walls have no mounts; what is left there is nobody's result."""
+MEGABYTE = 1 << 20
+SPARE_CPU_SECONDS = 5  # the timeout comes first
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class Reach:
     """Absolute, resolved paths; what is not named here is out of reach."""
 
     skill: str
@@ -55,6 +59,19 @@ class Walls:
         """Whether the user's own files are in sight, where other programs may have sockets now or later."""
         return bool(self.filesystem or self.workspace or self.readable or self.writable)
 
+    @property
+    def process_limits(self) -> dict[str, int]:
+        """Of each process, by the names that `prlimit` and the kernel's `RLIMIT_` share."""
+        limits = self.limits
+        return {
+            "data": limits.data_megabytes * MEGABYTE,
+            "fsize": limits.file_megabytes * MEGABYTE,
+            "nproc": limits.processes,
+            "nofile": limits.open_files,
+            "cpu": math.ceil(self.timeout) + SPARE_CPU_SECONDS,
+            "core": 0,
+        }
+
 
 class Confined(NamedTuple):
     """A command inside walls; an argument made by `descriptor(n)` stands for the n-th of `contents` and `places`."""
@@ -69,29 +86,53 @@ class Confined(NamedTuple):
     """What a Windows job object has to keep; everywhere else `argv` says it all."""
     places: tuple[Judged, ...] = ()
     """Opened when the command starts, if they still are what was judged; their descriptors follow the contents'."""
+    refusals: tuple[tuple[int, str], ...] = ()
+    """How it ends when the walls cannot be put up: its status, and how its one line begins."""
+
+    def is_own_refusal(self, status: int, stderr: str) -> bool:
+        """Whether the walls seem to have given up before the script started; a script can write the same."""
+        return any(status == own and stderr.startswith(line) for own, line in self.refusals)
 
 
-class Sandbox(Protocol):
+class Sandbox(ABC):
     """One kind of walls; `confine` is pure, so that it can be tested by the argv it gives."""
 
-    @property
-    def tier(self) -> str: ...
+    __slots__ = ()
 
-    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined: ...
+    tier: ClassVar[str]
+    """Its name in results, records and reports."""
+    has_walls: ClassVar[bool] = True
+    """False only where a person switched them off, or preferred walls and there are none."""
+    limits_reach: ClassVar[bool] = True
+    """Whether files and network can be limited at all."""
+    shows_snapshot: ClassVar[bool] = False
+    """Whether the bytes that were hashed can stand in the skill's own place, by a mount."""
+    guards_single_files: ClassVar[bool] = True
+    """Whether a file deep in a writable folder can be kept; else it is put back after the run."""
 
+    def needs_mounter(self, reach: Reach) -> bool:  # noqa: ARG002 - most need none, whatever may be reached
+        """Whether a program of ours has to guard places from inside."""
+        return False
 
-# How each kind of walls ends when it cannot be put up: its status, and how its one line begins.
-OWN_REFUSALS = {
-    "bubblewrap": ((1, "bwrap: "), (125, "skillkit-walls: ")),
-    "landlock": ((125, "skillkit-walls: "),),
-}
-
-
-def is_own_refusal(tier: str, status: int, stderr: str) -> bool:
-    """Whether the walls seem to have given up before the script started; a script can write the same."""
-    return any(status == own and stderr.startswith(line) for own, line in OWN_REFUSALS.get(tier, ()))
+    @abstractmethod
+    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
+        """The command line that runs `argv` inside."""
 
 
 def descriptor(number: int) -> str:
     """The place in `argv` of the n-th content's descriptor number."""
     return f"{{descriptor {number}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnconfinedSandbox(Sandbox):
+    """No walls: asked for by name, or taken where they were only preferred; `missing` says what is not kept."""
+
+    tier = "none"
+    has_walls = limits_reach = False
+
+    missing: tuple[str, ...] = ()
+
+    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
+        del reach
+        return Confined(argv, cwd, environment, (), Isolation(degraded=self.missing))

@@ -1,18 +1,31 @@
-"""Walls -> a bubblewrap command line: own namespaces, a minimal read-only root, limits, a system call filter."""
+"""What a run may reach -> a bubblewrap command line: own namespaces, a minimal root, limits, a system call filter.
+
+Theory of operation. Bubblewrap (`bwrap`) starts the command in namespaces of its own: other processes, the network and
+the host's files are not there. What is there it mounts, in the order of its options, a later mount over an earlier one:
+
+1. the system, read-only, with a few settings and a list of accounts that names nobody, own /proc, /dev and /tmp;
+2. what was granted: the interpreter, readable and writable paths, the workspace (`Mounts.grants`);
+3. on itself, read-only, what is guarded in a writable folder (`Mounts.guards`);
+4. the skill as it was hashed, nothing in the place of what is hidden, and the work folder (`Mounts.covers`).
+
+Then /dev and / become read-only, and the filter is set. Between these walls and the script stand a shell and `prlimit`,
+which becomes the script. Paths are judged before a run (device and inode), and a script of another run may put
+something else in their place meanwhile. So what was judged is handed over as a descriptor where bwrap takes one, and
+else compared inside, where nobody can change it any more: by the shell, or by the mounter (`mounter.py`), which does
+the third step where there are links or many places to guard.
+"""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
-from skillkit.core.run.sandbox.base import Confined, Walls, descriptor
-from skillkit.core.run.sandbox.machine import Machine, has_socket_in
-from skillkit.core.run.sandbox.mounts import Mount, Mounts, mounts_for
-from skillkit.core.runs import READ_FROM_CODE, Isolation
+from skillkit.core.run.sandbox.base import MEGABYTE, Confined, Reach, Sandbox, descriptor
+from skillkit.core.run.sandbox.machine import Machine, Mount, Mounts, has_socket_in, mounts_for
+from skillkit.core.values.runs import READ_FROM_CODE, Isolation
 
 __all__ = ["MOUNTER", "BubblewrapSandbox"]
 
@@ -26,79 +39,29 @@ TEMPORARY = "/tmp"  # noqa: S108 - as above
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL".split()
 # Without them bwrap's first process inside stays in the group that the runner kills, which is its only end.
 WITH_THREAD = ("--die-with-parent", "--new-session")
+# Without these two a script could fill the host's memory through file systems nobody limits.
+CLOSED = ("--remount-ro", "/dev", "--remount-ro", "/")
 # Root owns the host's devices; bwrap cannot make a device read-only and leave it usable.
 ROOT_NOTES = (
     "the limit of processes does not hold for root",
     "root could change the modes of /dev/null, zero, full, random, urandom and tty",
 )
-MEGABYTE = 1_048_576
-SPARE_CPU_SECONDS = 5  # the timeout comes first
+REFUSALS = ((1, "bwrap: "), (125, "skillkit-walls: "))
 UNMAPPED_ID = 65534  # what the kernel shows for ids that do not exist inside
-
-
-def _as_option(mount: Mount) -> list[str]:
-    if not mount.source:
-        return ["--tmpfs", mount.target, "--remount-ro", mount.target]
-    return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
-
-
-def _as_option_by_descriptor(mount: Mount, number: int) -> list[str]:
-    return ["--bind-fd" if mount.writable else "--ro-bind-fd", descriptor(number), mount.target]
-
-
-def _as_place(path: str, kind: str, identities: Mapping[str, tuple[int, int]]) -> bytes:
-    """One line for the mounter; -1 where being no link is all that counts."""
-    device, inode = identities.get(path, (-1, -1))
-    return b"%d %d %s %s\0" % (device, inode, kind.encode(), os.fsencode(path))
-
-
-def _identities(mounts: Iterable[Mount], walls: Walls) -> dict[str, tuple[int, int]]:
-    """What must stand inside at each of these places, as far as it was judged."""
-    return {each.target: walls.identities[each.source] for each in mounts if each.source in walls.identities}
-
-
-def _for_mounter(folders: Mounts, walls: Walls) -> bytes:
-    """What it guards, and what it only compares: the walls take those by name."""
-    covers = [each.target for each in folders.covers if each.target == walls.work or not each.writable]
-    guards = [each for each in folders.guards if not any(is_inside(each.target, cover) for cover in covers)]
-    lines = [_as_place(each.target, "w" if each.writable else "r", walls.identities) for each in guards]
-    if any(is_inside(walls.work, each.target) and not each.writable for each in guards):
-        lines.append(_as_place(walls.work, "w", {}))
-    by_name = _identities((*folders.grants, *folders.covers), walls)
-    return b"".join((*(_as_place(path, "c", by_name) for path in by_name), *lines))
-
-
-def _wait_for_mounter() -> list[str]:
-    """Words that tell the mounter that the walls stand, wait until it has guarded all, and go on to what follows."""
-    text = (
-        f"echo >&{READY}; exec {READY}>&-; "
-        f'{{ read -r go <&{GO} && [ "$go" = go ] && ! read -r go <&{GO}; }} || exit 125; exec {GO}<&-; exec "$@"'
-    )
-    return ["/bin/sh", "-c", text, "skillkit-walls"]
-
-
-def _compare(program: str, identities: Mapping[str, tuple[int, int]]) -> list[str]:
-    """Words that look, inside the walls, whether each path is what was judged, and go on to the words that follow.
-
-    Walls are put up by name, and a script that runs meanwhile may have put something else there. Once they stand
-    nobody can. The text is the same for every path: what was judged and the paths come as words of their own.
-    """
-    if not identities:
-        return []
-    count = len(identities)
-    paths = " ".join(f'"${{{number}}}"' for number in range(3, 3 + count))
-    text = (
-        f'[ "$("$1" -c %d:%i -- {paths} 2>&1)" = "$2" ] || {{ '
-        "echo 'skillkit-walls: identity: a folder was replaced while the walls were put up' >&2; exit 125; }; "
-        f'shift {2 + count}; exec "$@"'
-    )
-    judged = "\n".join(f"{device}:{inode}" for device, inode in identities.values())
-    return ["/bin/sh", "-c", text, "skillkit-walls", program, judged, *identities]
+# Tell the mounter that the walls stand, wait until it has guarded all, and go on to the words that follow.
+_WAIT = (
+    f"echo >&{READY}; exec {READY}>&-; "
+    f'{{ read -r go <&{GO} && [ "$go" = go ] && ! read -r go <&{GO}; }} || exit 125; exec {GO}<&-; exec "$@"'
+)
+WAIT_FOR_MOUNTER = ("/bin/sh", "-c", _WAIT, "skillkit-walls")
 
 
 @dataclass(frozen=True, slots=True)
-class BubblewrapSandbox:
+class BubblewrapSandbox(Sandbox):
     """Walls of Linux namespaces. `confine` looks only at which sockets there are."""
+
+    tier = "bubblewrap"
+    shows_snapshot = True
 
     program: str
     prlimit: str
@@ -112,75 +75,67 @@ class BubblewrapSandbox:
     dies_with_thread: bool = False
     """Whether the kernel ends a run with the thread that started it: also when the whole program is killed."""
     has_socket_in: Callable[[tuple[str, ...]], bool] = has_socket_in
-    tier: str = "bubblewrap"
 
-    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined:
-        folders = self.mounts(walls)
-        unix_sockets = not (walls.network or walls.opens_folders or self.has_socket_in(walls.interpreter))
-        contents: tuple[bytes, ...] = (
-            seccomp.program(network=walls.network, unix_sockets=unix_sockets),
-            *self._accounts(),
-        )
-        private = {"TMPDIR": TEMPORARY} if walls.filesystem else {"TMPDIR": TEMPORARY, "HOME": HOME}
-        lifetime = WITH_THREAD if self.dies_with_thread else ()
-        prefix: tuple[str, ...] = ()
-        guards = tuple(mount for mount in folders.guards if mount.target not in walls.links)
-        mounts: list[str] = []
+    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
+        mounts = mounts_for(reach, self.machine)
+        unix_sockets = not (reach.network or reach.opens_folders or self.has_socket_in(reach.interpreter))
+        program = seccomp.program(network=reach.network, unix_sockets=unix_sockets)
+        contents: tuple[bytes, ...] = (program, *self._accounts())
+        start: tuple[str, ...] = ()
         places: list[Judged] = []
-        if self.needs_mounter(walls) and self.mounter:
-            prefix = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
-            contents = (*contents, _for_mounter(folders, walls))
-            guards, before = (), _wait_for_mounter()
-            for mount in (*folders.grants, *folders.covers):
-                mounts += _as_option(mount)
+        if self.mounter and self.needs_mounter(reach):
+            start = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
+            contents = (*contents, _for_mounter(mounts, reach))
+            options = [word for mount in (*mounts.grants, *mounts.covers) for word in _option(mount)]
+            before = list(WAIT_FOR_MOUNTER)
         else:
-            by_name = []
-            for mount in (*folders.grants, *guards, *folders.covers):
-                if self.has_bind_fd and mount.source in walls.identities and len(places) < MOST_PLACES:
-                    mounts += _as_option_by_descriptor(mount, len(contents) + len(places))
-                    places.append(Judged(mount.source, *walls.identities[mount.source]))
-                else:
-                    mounts += _as_option(mount)
-                    by_name.append(mount)
-            before = _compare(self.stat, _identities(by_name, walls))
-        options = [*NAMESPACES, *lifetime, *self._identity(walls), *self._root(walls), *mounts]
-        # Without these two a script could fill the host's memory through file systems nobody limits.
-        options += ["--remount-ro", "/dev", "--remount-ro", "/"]
-        options += ["--chdir", cwd, "--seccomp", descriptor(0), "--"]
+            options, before = self._mount(mounts, reach, len(contents), places)
         return Confined(
-            argv=(*prefix, self.program, *options, *before, *self._limits(walls), *argv),
+            argv=(
+                *(*start, self.program, *NAMESPACES, *(WITH_THREAD if self.dies_with_thread else ())),
+                *(*self._identity(reach), *self._root(reach), *options, *CLOSED),
+                *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
+            ),
             cwd="/",
-            environment={**environment, **private},
+            environment={**environment, "TMPDIR": TEMPORARY, **({} if reach.filesystem else {"HOME": HOME})},
             contents=contents,
-            isolation=self._isolation(walls, unix_sockets=unix_sockets),
+            isolation=self._isolation(reach, unix_sockets=unix_sockets),
             places=tuple(places),
+            refusals=REFUSALS,
         )
 
-    def mounts(self, walls: Walls) -> Mounts:
-        """What stands inside, beside the system."""
-        return mounts_for(
-            walls,
-            system=tuple(path for path, target in self.machine.system if not target),
-            personal=tuple(path for path, target in self.machine.personal if not target),
-        )
-
-    def needs_mounter(self, walls: Walls) -> bool:
+    def needs_mounter(self, reach: Reach) -> bool:
         """Whether bwrap alone could not guard all, or would take too long for it."""
-        return bool(walls.links) or len(self.mounts(walls).guards) > FEW_GUARDS
+        return bool(reach.links) or len(mounts_for(reach, self.machine).guards) > FEW_GUARDS
 
-    def _identity(self, walls: Walls) -> list[str]:
+    def _mount(self, mounts: Mounts, reach: Reach, first: int, places: list[Judged]) -> tuple[list[str], list[str]]:
+        """Options for bwrap, and words that compare what it takes by name; `places` get what it takes by descriptor."""
+        guards = (mount for mount in mounts.guards if mount.target not in reach.links)
+        options: list[str] = []
+        by_name = []
+        for mount in (*mounts.grants, *guards, *mounts.covers):
+            if self.has_bind_fd and mount.source in reach.identities and len(places) < MOST_PLACES:
+                kind = "--bind-fd" if mount.writable else "--ro-bind-fd"
+                options += (kind, descriptor(first + len(places)), mount.target)
+                places.append(Judged(mount.source, *reach.identities[mount.source]))
+            else:
+                options += _option(mount)
+                by_name.append(mount)
+        return options, _compare(self.stat, _identities(by_name, reach))
+
+    def _identity(self, reach: Reach) -> list[str]:
         options = ["--uid", str(self.machine.uid), "--gid", str(self.machine.gid)]
         options += ["--disable-userns"] if self.has_disable_userns else []
-        return options if walls.network else [*options, "--unshare-net"]
+        return options if reach.network else [*options, "--unshare-net"]
 
-    def _root(self, walls: Walls) -> list[str]:
+    def _root(self, reach: Reach) -> list[str]:
         """Everything that is not the user's: system, settings, accounts, devices, processes, temporary files."""
-        size = ["--size", str(walls.limits.temporary_megabytes * MEGABYTE), "--tmpfs"]
+        size = ["--size", str(reach.limits.temporary_megabytes * MEGABYTE), "--tmpfs"]
         options: list[str] = []
-        links = self.machine.personal if walls.filesystem else ()
+        links = self.machine.personal if reach.filesystem else ()
         for path, target in (*self.machine.system, *self.machine.settings, *(each for each in links if each[1])):
             options += ["--symlink", target, path] if target else ["--ro-bind", path, path]
-        for path in self.machine.network_settings if walls.network else ():
+        for path in self.machine.network_settings if reach.network else ():
             options += ["--ro-bind-try", path, path]
         options += ["--file", descriptor(1), "/etc/passwd", "--file", descriptor(2), "/etc/group"]
         # Root could otherwise write the kernel's settings: bwrap covers them only for others.
@@ -196,30 +151,19 @@ class BubblewrapSandbox:
         nogroup = "nogroup:x:65534:\n" if gid != UNMAPPED_ID else ""
         return (user + nobody).encode(), (f"skill:x:{gid}:\n" + nogroup).encode()
 
-    def _limits(self, walls: Walls) -> list[str]:
-        wanted = {
-            "data": walls.limits.data_megabytes * MEGABYTE,
-            "fsize": walls.limits.file_megabytes * MEGABYTE,
-            "nproc": walls.limits.processes,
-            "nofile": walls.limits.open_files,
-            "cpu": math.ceil(walls.timeout) + SPARE_CPU_SECONDS,
-            "core": 0,
-        }
+    def _limits(self, reach: Reach) -> list[str]:
         hard = self.machine.hard_limits
-        return [
-            self.prlimit,
-            *(f"--{name}={min(value, hard.get(name, value))}" for name, value in wanted.items()),
-            "--",
-        ]
+        wanted = reach.process_limits.items()
+        return [self.prlimit, *(f"--{name}={min(value, hard.get(name, value))}" for name, value in wanted), "--"]
 
-    def _isolation(self, walls: Walls, *, unix_sockets: bool) -> Isolation:
-        limits = walls.limits
-        unguarded = () if self.mounter else (f"{path} is a link and could be replaced" for path in walls.links)
+    def _isolation(self, reach: Reach, *, unix_sockets: bool) -> Isolation:
+        limits = reach.limits
+        unguarded = () if self.mounter else (f"{path} is a link and could be replaced" for path in reach.links)
         processes = () if self.machine.is_root else (f"{limits.processes} processes",)
         return Isolation(
             tier=self.tier,
-            files="the user's files (mount namespace)" if walls.filesystem else "mount namespace",
-            network=("the host's" if walls.network else "none (network namespace, system call filter)")
+            files="the user's files (mount namespace)" if reach.filesystem else "mount namespace",
+            network=("the host's" if reach.network else "none (network namespace, system call filter)")
             + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",
@@ -230,7 +174,53 @@ class BubblewrapSandbox:
                 *processes,
                 f"{limits.open_files} open files a process",
                 f"{limits.temporary_megabytes} MB temporary files, any number of them",
-                f"{math.ceil(walls.timeout) + SPARE_CPU_SECONDS} s processor time a process",
+                f"{reach.process_limits['cpu']} s processor time a process",
             ),
-            degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded, *walls.notes),
+            degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded, *reach.notes),
         )
+
+
+def _option(mount: Mount) -> list[str]:
+    if not mount.source:
+        return ["--tmpfs", mount.target, "--remount-ro", mount.target]
+    return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
+
+
+def _identities(mounts: Iterable[Mount], reach: Reach) -> dict[str, tuple[int, int]]:
+    """What must stand inside at each of these places, as far as it was judged."""
+    return {each.target: reach.identities[each.source] for each in mounts if each.source in reach.identities}
+
+
+def _for_mounter(mounts: Mounts, reach: Reach) -> bytes:
+    """What it guards, and what it only compares: the walls take those by name. -1 stands for anything but a link."""
+
+    def line(path: str, kind: str, identities: Mapping[str, tuple[int, int]]) -> bytes:
+        device, inode = identities.get(path, (-1, -1))
+        return b"%d %d %s %s\0" % (device, inode, kind.encode(), os.fsencode(path))
+
+    covers = [each.target for each in mounts.covers if each.target == reach.work or not each.writable]
+    guards = [each for each in mounts.guards if not any(is_inside(each.target, cover) for cover in covers)]
+    by_name = _identities((*mounts.grants, *mounts.covers), reach)
+    lines = [line(path, "c", by_name) for path in by_name]
+    lines += [line(each.target, "w" if each.writable else "r", reach.identities) for each in guards]
+    if any(is_inside(reach.work, each.target) and not each.writable for each in guards):
+        lines.append(line(reach.work, "w", {}))
+    return b"".join(lines)
+
+
+def _compare(program: str, identities: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Words that look, inside the walls, whether each path is what was judged, and go on to the words that follow.
+
+    The text is the same for every path: what was judged and the paths come as words of their own.
+    """
+    if not identities:
+        return []
+    count = len(identities)
+    paths = " ".join(f'"${{{number}}}"' for number in range(3, 3 + count))
+    text = (
+        f'[ "$("$1" -c %d:%i -- {paths} 2>&1)" = "$2" ] || {{ '
+        "echo 'skillkit-walls: identity: a folder was replaced while the walls were put up' >&2; exit 125; }; "
+        f'shift {2 + count}; exec "$@"'
+    )
+    judged = "\n".join(f"{device}:{inode}" for device, inode in identities.values())
+    return ["/bin/sh", "-c", text, "skillkit-walls", program, judged, *identities]

@@ -10,10 +10,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.paths import is_roots
 from skillkit.core.run.own_programs import own_path
-from skillkit.core.run.sandbox.base import Confined, Sandbox, Walls
+from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 
 __all__ = ["Attempt", "Choice", "this_machines", "trusted_program"]
 
@@ -74,7 +76,7 @@ def _attempt(tier: str, make: Callable[[], Sandbox], run: Run) -> Attempt:
     if status == 0:
         return Attempt(tier, sandbox)
     _refuse_transient(tier, status, stderr)
-    return Attempt(tier, None, stderr.strip() or f"status {status}")
+    return Attempt(tier, None, stderr.strip())
 
 
 def _probe(sandbox: Sandbox, run: Run) -> tuple[int, str]:
@@ -84,9 +86,9 @@ def _probe(sandbox: Sandbox, run: Run) -> tuple[int, str]:
         os.mkdir(skill)
         os.mkdir(work)
         # What a kind of walls cannot limit at all is for the policy to find out, not for the probe.
-        is_open = sandbox.tier == "job"
-        walls = Walls(skill=skill, snapshot=None, work=work, interpreter=(), network=is_open, filesystem=is_open)
-        return run(sandbox.confine(NOTHING, skill, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, walls))
+        is_open = not sandbox.limits_reach
+        reach = Reach(skill=skill, snapshot=None, work=work, interpreter=(), network=is_open, filesystem=is_open)
+        return run(sandbox.confine(NOTHING, skill, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, reach))
 
 
 def _refuse_transient(tier: str, status: int, stderr: str) -> None:
@@ -105,19 +107,11 @@ def _refuse_transient(tier: str, status: int, stderr: str) -> None:
 def trusted_program(name: str, path: str | None = None) -> str | None:
     """`name` in a folder that only root can change; never in the current folder or one that a skill could write."""
     entries = (own_path() if path is None else path).split(os.pathsep)
-    for folder in (*TRUSTED_FOLDERS, *(each for each in entries if os.path.isabs(each) and _is_roots(each))):
+    for folder in (*TRUSTED_FOLDERS, *(each for each in entries if os.path.isabs(each) and is_roots(each))):
         candidate = os.path.join(folder, name)
-        if os.access(candidate, os.X_OK) and os.path.isfile(candidate) and _is_roots(os.path.realpath(candidate)):
+        if os.access(candidate, os.X_OK) and os.path.isfile(candidate) and is_roots(os.path.realpath(candidate)):
             return candidate
     return None
-
-
-def _is_roots(path: str) -> bool:
-    try:
-        seen = os.stat(path)
-    except OSError:
-        return False
-    return seen.st_uid == 0 and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _bubblewrap() -> Sandbox:
@@ -135,42 +129,34 @@ def _bubblewrap() -> Sandbox:
         stat=_required("stat", "coreutils"),
         mounter=(sys.executable, "-I", "-S", "-X", "utf8", MOUNTER),
         has_disable_userns=not is_setuid,
-        has_bind_fd=_has_option(program, b"--ro-bind-fd"),
+        # Distributions bring some of a later version's options, so that its number says little; its help text is in it.
+        has_bind_fd=b"--ro-bind-fd" in Path(program).read_bytes(),
         dies_with_thread=True,
     )
-
-
-def _has_option(program: str, option: bytes) -> bool:
-    """Distributions bring some of a later version's options, so that its number says little; its help text is in it."""
-    with open(program, "rb") as file:
-        return option in file.read()
 
 
 def _required(name: str, package: str) -> str:
     program = trusted_program(name)
     if program is None:
         remedy = f"Install it: sudo apt-get install {package}"
-        raise SandboxUnavailableError(f"{name} is not installed. {remedy}", missing=(name,), remedy=remedy)
+        raise SandboxUnavailableError.because(f"{name} is not installed", remedy, missing=(name,))
     return program
 
 
 def _landlock() -> Sandbox:
-    from skillkit.core.run.sandbox import landlock
+    from skillkit.core.run.sandbox.landlock import LandlockSandbox
 
-    if landlock.abi() == 0:
-        remedy = "Use Linux 5.13 or later with Landlock enabled."
-        raise SandboxUnavailableError(f"This kernel has no Landlock. {remedy}", missing=("landlock",), remedy=remedy)
-    return landlock.LandlockSandbox(sys.executable)
+    return LandlockSandbox(sys.executable)
 
 
 def _seatbelt() -> Sandbox:
-    from skillkit.core.run.sandbox.seatbelt import SeatbeltSandbox
+    from skillkit.core.run.sandbox.other_systems import SeatbeltSandbox
 
     return SeatbeltSandbox()
 
 
 def _windows() -> Sandbox:
-    from skillkit.core.run.sandbox.windows import WindowsSandbox
+    from skillkit.core.run.sandbox.other_systems import WindowsSandbox
 
     return WindowsSandbox()
 

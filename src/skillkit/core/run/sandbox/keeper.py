@@ -1,9 +1,22 @@
-"""A command and its instructions -> the command inside its walls, ended with all its descendants, its status kept.
+"""The program between the runner and a script where walls have no namespaces: `INSTRUCTIONS FILTER -- PROGRAM...`.
 
-Three processes. The first, the one that was started, waits and ends as the script did. The keeper, in a session of its
-own, kills all descendants when the script ends or the first process does, however that ends. The third is the script.
-Of inherited pipes numbered 200 or more the script keeps write ends, by which a runner tells its descendants; the
-hang-up of a read end kills everything.
+Theory of operation. Landlock limits files but ends nobody: a script could start a daemon that outlives it. So there are
+three processes, each of which only waits for the next:
+
+    first     the one that was started; waits for the keeper and ends as it does, so that the status comes out unchanged
+    keeper    in a session of its own, without the run's mark in its environment: nobody who hunts for left-overs and no
+              signal to the script's group ends it. As subreaper it becomes the parent of every orphan among the
+              script's descendants. When the script ends, or the first process does, however that ends (the keeper holds
+              the read end of a pipe, a tie, whose write end only the first has), it kills and reaps its children until
+              none are left: whose parent was killed becomes a child here in turn
+    script    puts one layer after the other around itself (`layers`): session, limits, no new privileges, no
+              capabilities, Landlock, closed descriptors, the system call filter; then it becomes the program
+
+A layer that cannot be applied ends everything before the program starts, with status 125 and one line that names it.
+The first two arguments are numbers of readable descriptors. Of inherited pipes numbered 200 or more the script keeps
+write ends, by which a runner tells its descendants; the hang-up of a read end kills everything.
+
+Run without skillkit (`python -I -S`), because every module that is loaded here costs each run time.
 """
 
 from __future__ import annotations
@@ -19,7 +32,7 @@ import sys
 import time
 from _json import make_scanner
 
-from . import layers  # relative, because the launcher loads this folder without the rest of skillkit
+from . import layers  # relative, because this folder is loaded without the rest of skillkit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +56,13 @@ def main() -> NoReturn:
     # Read where the kernel keeps it: Python may have added to its own copy.
     entries = attempt("environment", _file, "/proc/self/environ").split(b"\0")
     environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-    launch(attempt("instructions", _parsed, instructions.decode()), program, sys.argv[separator + 1 :], environment)
+    launch(attempt("instructions", _parse, instructions.decode()), program, sys.argv[separator + 1 :], environment)
 
 
 def launch(
     instructions: layers.Instructions, program: bytes, argv: list[str], environment: dict[bytes, bytes]
 ) -> NoReturn:
-    """Fork the keeper, which forks the script; each process only waits for the next."""
+    """Fork the keeper, which forks the script."""
     attempt("supervisor", prepare_to_wait)
     lifelines, marks = attempt("supervisor", kept_descriptors)
     tie, tie_end = attempt("supervisor", os.pipe)
@@ -78,7 +91,7 @@ def wait_for(child: int, ties: list[int], *, kept: list[int]) -> NoReturn:
     for number in (0, 1, 2):
         os.dup2(null, number)
     close_descriptors([0, 1, 2, *ties, *kept])
-    end_like(attended(child, ties))
+    end_like(attend(child, ties))
 
 
 def start(
@@ -117,7 +130,7 @@ def attempt(layer: str, step: Callable[..., T], *arguments: object) -> T:
         os._exit(FAILED_EXIT_CODE)
 
 
-def attended(child: int, ties: list[int]) -> int:
+def attend(child: int, ties: list[int]) -> int:
     """The status of `child` when it has ended, or had to because of a signal or a hang-up, and all else is dead."""
     wake, wake_end = os.pipe()
     os.set_blocking(wake_end, False)
@@ -236,6 +249,6 @@ class _Scanning:
     parse_float, parse_int, parse_constant = float, int, float
 
 
-def _parsed(text: str) -> layers.Instructions:
+def _parse(text: str) -> layers.Instructions:
     instructions: layers.Instructions = make_scanner(_Scanning())(text, 0)[0]  # type: ignore[arg-type]  # any owner does
     return instructions

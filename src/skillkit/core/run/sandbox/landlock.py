@@ -1,4 +1,4 @@
-"""A command and its walls -> the launcher's command line and instructions, for the Landlock of this kernel."""
+"""What a run may reach -> the keeper's command line and instructions, for the Landlock of this kernel."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from math import ceil
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox import seccomp
-from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Walls, descriptor
-from skillkit.core.runs import Isolation
+from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Reach, Sandbox, descriptor
+from skillkit.core.run.sandbox.machine import SYSTEM
+from skillkit.core.values.runs import Isolation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LandlockSandbox", "abi"]
 
-LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launcher.py")
-MEGABYTE = 1 << 20
-CPU_GRACE_SECONDS = 5
+PARTS = os.path.abspath(__file__).rsplit(os.sep, 2)[0]
+# Loaded like this, its parts are compiled once, not for each run, and bring nothing else of skillkit along.
+START = "import sys; sys.path.append(sys.argv.pop(1)); from sandbox.keeper import main; main()"
+REFUSALS = ((125, "skillkit-walls: "),)
 
 # From linux/landlock.h.
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -37,7 +38,7 @@ ABSTRACT_SOCKETS, SIGNALS = 1, 2
 ALL_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 TRUNCATE_ABI, TCP_ABI, IOCTL_ABI, SCOPES_ABI = 3, 4, 5, 6
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/proc")
+READABLE = (*SYSTEM, "/proc")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 ETC = """
 ld.so.cache ld.so.conf ld.so.conf.d hosts nsswitch.conf passwd group localtime timezone ssl ca-certificates pki
@@ -45,7 +46,7 @@ alternatives mime.types os-release services protocols host.conf gai.conf locale.
 python3 python3.11 python3.12 python3.13 python3.14 perl ruby
 """.split()
 # Beside the system's folders, what is at the root and does not belong to the user.
-NOT_THE_USERS = (*SYSTEM, "/sys", "/dev", "/run", "/boot", "/etc", "/var")
+NOT_THE_USERS = (*READABLE, "/sys", "/dev", "/run", "/boot", "/etc", "/var")
 
 VISIBLE = (
     "command lines of other processes are visible",
@@ -81,65 +82,55 @@ def abi() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class LandlockSandbox:
-    """Walls without namespaces: a launcher that `python` runs applies them to itself and becomes the script."""
+class LandlockSandbox(Sandbox):
+    """Walls without namespaces: a program (`keeper.py`) puts them around itself and becomes the script."""
+
+    tier = "landlock"
+    guards_single_files = False
 
     python: str
     version: int = field(default_factory=abi)
     is_root: bool = field(default_factory=lambda: sys.platform == "linux" and os.geteuid() == 0)
-    tier: str = field(default="landlock", init=False)
 
-    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], walls: Walls) -> Confined:
+    def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
         if self.version < 1:
-            raise SandboxUnavailableError(
-                "This kernel has no Landlock, or forbids it. Linux 5.13 and later have it; "
-                "use sandbox='off' to run with the caller's own rights.",
-                missing=("landlock",),
-                remedy="Linux 5.13 or later with Landlock enabled",
-            )
-        program = seccomp.program(
-            network=walls.network,
-            unix_sockets=False,
-            fake_metadata=True,
-            guard_truncate=self.version < TRUNCATE_ABI,
-        )
-        home, temporary = (os.path.join(walls.work, name) for name in PRIVATE_FOLDERS)
-        own = {"TMPDIR": temporary} if walls.filesystem else {"TMPDIR": temporary, "HOME": home}
-        if "PATH" in environment and not walls.filesystem:
-            own["PATH"] = _reachable(environment["PATH"], walls)
-        command = (self.python, "-I", "-S", "-X", "utf8", LAUNCHER, descriptor(0), descriptor(1), "--", *argv)
+            remedy = "Use Linux 5.13 or later with Landlock enabled."
+            raise SandboxUnavailableError.because("This kernel has no Landlock", remedy, missing=(self.tier,))
+        is_old = self.version < TRUNCATE_ABI
+        program = seccomp.program(network=reach.network, unix_sockets=False, fake_metadata=True, guard_truncate=is_old)
+        home, temporary = (os.path.join(reach.work, name) for name in PRIVATE_FOLDERS)
+        own = {"TMPDIR": temporary} if reach.filesystem else {"TMPDIR": temporary, "HOME": home}
+        if "PATH" in environment and not reach.filesystem:
+            own["PATH"] = _reachable(environment["PATH"], reach)
+        keeper = (self.python, "-I", "-S", "-X", "utf8", "-c", START, PARTS, descriptor(0), descriptor(1), "--")
         return Confined(
-            argv=command,
+            argv=(*keeper, *argv),
             cwd=cwd,
             # git gives up on a configuration that it sees and may not read.
             environment={"GIT_CONFIG_NOSYSTEM": "1", **environment, **own},
-            contents=(json.dumps(self._instructions(walls, [home, temporary])).encode(), program),
-            isolation=self._isolation(walls),
+            contents=(json.dumps(self._instructions(reach, [home, temporary])).encode(), program),
+            isolation=self._isolation(reach),
+            refusals=REFUSALS,
         )
 
-    def _instructions(self, walls: Walls, folders: list[str]) -> Instructions:
-        limits = walls.limits
-        cpu = ceil(walls.timeout) + CPU_GRACE_SECONDS
-        sizes = {
-            "RLIMIT_DATA": limits.data_megabytes * MEGABYTE,
-            "RLIMIT_FSIZE": limits.file_megabytes * MEGABYTE,
-            "RLIMIT_NOFILE": limits.open_files,
-            "RLIMIT_CORE": 0,
-        }
+    def _instructions(self, reach: Reach, folders: list[str]) -> Instructions:
+        limits = {f"RLIMIT_{name.upper()}": [size, size] for name, size in reach.process_limits.items()}
+        del limits["RLIMIT_NPROC"]  # counted from what the user has at the time
+        limits["RLIMIT_CPU"][1] += 1  # the signal that a program can take comes first
         return {
             "folders": folders,
-            "limits": {name: [size, size] for name, size in sizes.items()} | {"RLIMIT_CPU": [cpu, cpu + 1]},
-            "processes": limits.processes,
-            "ruleset": self._ruleset(walls),
+            "limits": limits,
+            "processes": reach.limits.processes,
+            "ruleset": self._ruleset(reach),
             "file_rights": FILE_RIGHTS,
-            "grants": list(self._grants(walls)),
+            "grants": list(self._grants(reach)),
         }
 
-    def _ruleset(self, walls: Walls) -> list[int]:
+    def _ruleset(self, reach: Reach) -> list[int]:
         """What is handled: files, TCP and scopes, as many of them as this version knows."""
         if self.version < TCP_ABI:
             return [self._all_rights]
-        network = [0 if walls.network else BIND_TCP | CONNECT_TCP]
+        network = [0 if reach.network else BIND_TCP | CONNECT_TCP]
         scopes = [ABSTRACT_SOCKETS | SIGNALS] if self.version >= SCOPES_ABI else []
         return [self._all_rights, *network, *scopes]
 
@@ -151,39 +142,39 @@ class LandlockSandbox:
     def _write(self) -> int:
         return self._all_rights & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
 
-    def _grants(self, walls: Walls) -> Iterator[Grant]:
-        etc = (*ETC, "resolv.conf") if walls.network else ETC
-        for path in (*SYSTEM, *(f"/etc/{name}" for name in etc)):
+    def _grants(self, reach: Reach) -> Iterator[Grant]:
+        etc = (*ETC, "resolv.conf") if reach.network else ETC
+        for path in (*READABLE, *(f"/etc/{name}" for name in etc)):
             yield _grant(path, READ, is_optional=True)
         for path in DEVICES:
             yield _grant(path, self._all_rights & FILE_RIGHTS & ~EXECUTE, is_optional=True)
-        for path in (*walls.interpreter, *walls.readable):
-            yield from _reading(path, walls, is_optional=True)
-        yield _grant(walls.snapshot or walls.skill, READ, walls=walls)
-        yield _grant(walls.work, self._write, walls=walls)
-        if walls.filesystem:
-            yield from _reading("/", walls, spared=NOT_THE_USERS)
-            yield _grant("/", self._write, spared=(*NOT_THE_USERS, *_read_only(walls)))
-        for path in _shared(walls):
-            is_optional = path != walls.workspace
-            yield from _reading(path, walls, is_optional=is_optional)
-            if not any(is_inside(path, each) for each in _read_only(walls)):
-                spared = tuple(each for each in _read_only(walls) if is_inside(each, path))
-                yield _grant(path, self._write, spared=spared, is_optional=is_optional, walls=walls)
+        for path in (*reach.interpreter, *reach.readable):
+            yield from _reading(path, reach, is_optional=True)
+        yield _grant(reach.snapshot or reach.skill, READ, reach=reach)
+        yield _grant(reach.work, self._write, reach=reach)
+        if reach.filesystem:
+            yield from _reading("/", reach, spared=NOT_THE_USERS)
+            yield _grant("/", self._write, spared=(*NOT_THE_USERS, *_read_only(reach)))
+        for path in _shared(reach):
+            is_optional = path != reach.workspace
+            yield from _reading(path, reach, is_optional=is_optional)
+            if not any(is_inside(path, each) for each in _read_only(reach)):
+                spared = tuple(each for each in _read_only(reach) if is_inside(each, path))
+                yield _grant(path, self._write, spared=spared, is_optional=is_optional, reach=reach)
 
-    def _isolation(self, walls: Walls) -> Isolation:
-        limits = walls.limits
+    def _isolation(self, reach: Reach) -> Isolation:
+        limits = reach.limits
         enforced = [
             f"data {limits.data_megabytes} MB a process, shared memory not counted",
             f"file {limits.file_megabytes} MB",
             f"open files {limits.open_files}",
-            f"cpu {ceil(walls.timeout) + CPU_GRACE_SECONDS} s",
+            f"cpu {reach.process_limits['cpu']} s",
             "core 0",
         ]
         degraded = [*VISIBLE, *(lack for needed, lack in BEFORE_ABI.items() if self.version < needed)]
-        if walls.filesystem or any(is_inside(each, path) for each in _read_only(walls) for path in _shared(walls)):
+        if reach.filesystem or any(is_inside(each, path) for each in _read_only(reach) for path in _shared(reach)):
             degraded.append(ENTRY_BY_ENTRY)
-        degraded += walls.notes
+        degraded += reach.notes
         if self.is_root:
             degraded.append(ROOT_PROCESSES)
         else:
@@ -192,7 +183,7 @@ class LandlockSandbox:
         return Isolation(
             tier=self.tier,
             files=f"landlock ABI {self.version}",
-            network="open, no unix sockets" if walls.network else closed,
+            network="open, no unix sockets" if reach.network else closed,
             processes="landlock scope" if self.version >= SCOPES_ABI else "session",
             kill="subreaper",
             limits=tuple(enforced),
@@ -201,15 +192,10 @@ class LandlockSandbox:
 
 
 def _grant(
-    path: str,
-    rights: int,
-    *,
-    spared: tuple[str, ...] = (),
-    is_optional: bool = False,
-    walls: Walls | None = None,
+    path: str, rights: int, *, spared: tuple[str, ...] = (), is_optional: bool = False, reach: Reach | None = None
 ) -> Grant:
-    """`walls` say which thing that path has to be."""
-    identity = walls.identities.get(path) if walls else None
+    """`reach` says which thing that path has to be."""
+    identity = reach.identities.get(path) if reach else None
     return {
         "path": path,
         "rights": rights,
@@ -219,26 +205,26 @@ def _grant(
     }
 
 
-def _reading(path: str, walls: Walls, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Iterator[Grant]:
+def _reading(path: str, reach: Reach, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Iterator[Grant]:
     """Around what is hidden below, entry by entry; the folders can be listed all the same."""
-    hidden = tuple(each for each in walls.hidden if is_inside(each, path))
+    hidden = tuple(each for each in reach.hidden if is_inside(each, path))
     if hidden:
-        yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional, walls=walls)
-    yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional, walls=walls)
+        yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional, reach=reach)
+    yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional, reach=reach)
 
 
-def _shared(walls: Walls) -> tuple[str, ...]:
+def _shared(reach: Reach) -> tuple[str, ...]:
     """Folders and files of the user that a script may change."""
-    return (*((walls.workspace,) if walls.workspace else ()), *walls.writable)
+    return (*((reach.workspace,) if reach.workspace else ()), *reach.writable)
 
 
-def _read_only(walls: Walls) -> tuple[str, ...]:
+def _read_only(reach: Reach) -> tuple[str, ...]:
     """Never writable, wherever it is; also what does not exist yet, so that it cannot be made."""
-    return (walls.skill, *((walls.snapshot,) if walls.snapshot else ()), *walls.protected)
+    return (reach.skill, *((reach.snapshot,) if reach.snapshot else ()), *reach.protected)
 
 
-def _reachable(path: str, walls: Walls) -> str:
+def _reachable(path: str, reach: Reach) -> str:
     """The search path without folders out of reach: a shell gives up at a program that it sees and may not start."""
-    within = (*SYSTEM, *walls.interpreter, *walls.readable, walls.snapshot or walls.skill, *_shared(walls))
+    within = (*READABLE, *reach.interpreter, *reach.readable, reach.snapshot or reach.skill, *_shared(reach))
     kept = [entry for entry in path.split(os.pathsep) if any(is_inside(entry, each) for each in within)]
     return os.pathsep.join(kept) or os.defpath

@@ -1,6 +1,6 @@
 """Instructions -> limits, no new privileges, no capabilities, Landlock and seccomp around this very process.
 
-Loaded by the launcher, which has no time to load much else; every function here acts on the process that calls it.
+Loaded by the keeper, which has no time to load much else; every function here acts on the process that calls it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def drop_capabilities(_: Instructions) -> None:
     """None are left, and without new privileges none come back with the next program."""
     control(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    checked(libc.capset(header, (ctypes.c_uint32 * 6)()))
+    check(libc.capset(header, (ctypes.c_uint32 * 6)()))
 
 
 def restrict_files(instructions: Instructions) -> None:
@@ -212,15 +212,15 @@ def refuse_dumps() -> None:
 def control(option: int, *arguments: object) -> None:
     words = [ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments]
     padding = [ctypes.c_ulong(0)] * (4 - len(words))
-    checked(libc.prctl(option, *words, *padding))
+    check(libc.prctl(option, *words, *padding))
 
 
 def call(number: int, *arguments: object) -> int:
     words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    return checked(libc.syscall(ctypes.c_long(number), *words))
+    return check(libc.syscall(ctypes.c_long(number), *words))
 
 
-def checked(result: int) -> int:
+def check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

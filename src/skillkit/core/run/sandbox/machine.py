@@ -1,26 +1,37 @@
-"""This host -> what walls of namespaces have to know of it: folders, links, ids, limits, sockets."""
+"""This host as walls see it: its system, the folders of an interpreter, and what of it stands inside for one run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from skillkit.core.paths import is_inside
+from skillkit.core.run.sandbox.base import Reach
 
-__all__ = ["Machine", "has_socket_in", "this_machine"]
+__all__ = ["SYSTEM", "Machine", "Mount", "Mounts", "has_socket_in", "interpreter_paths", "mounts_for", "this_machine"]
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
-# Programs below /usr link into these. Each costs a mount, 0.2 ms, where it is no link itself.
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+STORES = ("/nix/store", "/gnu/store")  # of systems whose programs lie there
+FOLDERS_OF_A_MAC = ("/System", "/Library")
+# Programs below /usr link into these. Each costs a mount, 0.2 ms, where it is not a link itself.
 SETTINGS = "alternatives fonts ImageMagick-6 ImageMagick-7 libreoffice texmf ld.so.cache localtime os-release".split()
 NETWORK_SETTINGS = (
     "resolv.conf hosts nsswitch.conf services ssl/certs pki/tls/certs pki/ca-trust/extracted ca-certificates/extracted"
 ).split()
 # At the top of the tree, and not users' files: the system, and where services keep their sockets.
-IMPERSONAL = {*"bin boot dev etc gnu lib lib32 lib64 libx32 lost+found nix proc run sbin sys tmp usr var".split()}
+IMPERSONAL = {each[1:] for each in SYSTEM} | {*"boot dev etc gnu lost+found nix proc run sys tmp var".split()}
 ORDINARY_ID = 1000  # shown to a script that root runs: as 0 it would try what it has no capability for
-LIMITS = {"data": "DATA", "fsize": "FSIZE", "nproc": "NPROC", "nofile": "NOFILE", "cpu": "CPU"}
+LIMITS = ("data", "fsize", "nproc", "nofile", "cpu")
 SOCKET_NAME_COLUMN = 7  # in /proc/net/unix
+PROGRAM_FOLDERS = ("bin", "sbin", "Scripts")
+HOMEBREW = "/Cellar/"  # its programs use libraries of other packages beside their own
+LINK_LIMIT = 40  # the kernel's
+LEAST_DEPTH = 2  # a folder at the top of the tree holds more than one program
+OWN = ("/proc", "/dev", "/sys")  # inside the walls these are never the host's, whatever is granted
+SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - but files may be kept here
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +55,12 @@ class Machine:
 def this_machine() -> Machine:
     import resource
 
-    hard = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{label}"))[1] for name, label in LIMITS.items()}
+    hard = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in LIMITS}
     java = [name for name in sorted(os.listdir("/etc")) if name.startswith("java-")]
     is_root = os.geteuid() == 0
     return Machine(
-        system=_standing(SYSTEM),
-        settings=_standing(f"/etc/{name}" for name in (*SETTINGS, *java)),
+        system=_with_targets((*SYSTEM, *STORES)),
+        settings=_with_targets(f"/etc/{name}" for name in (*SETTINGS, *java)),
         network_settings=tuple(f"/etc/{name}" for name in NETWORK_SETTINGS if os.path.exists(f"/etc/{name}")),
         personal=_personal(),
         uid=ORDINARY_ID if is_root else os.geteuid(),
@@ -59,13 +70,13 @@ def this_machine() -> Machine:
     )
 
 
-def _standing(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
+def _with_targets(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Those that exist; a link into the system can be made again, anything else has to be mounted."""
     found = []
     for path in paths:
         if os.path.exists(path):
             target = os.path.realpath(path)
-            leads_into_system = target != path and any(is_inside(target, each) for each in SYSTEM)
+            leads_into_system = target != path and any(is_inside(target, each) for each in (*SYSTEM, *STORES))
             found.append((path, target if leads_into_system else ""))
     return tuple(found)
 
@@ -97,8 +108,159 @@ def has_socket_in(folders: tuple[str, ...]) -> bool:
         return True
     columns = (line.split(None, SOCKET_NAME_COLUMN) for line in lines)
     names = [each[SOCKET_NAME_COLUMN] for each in columns if len(each) > SOCKET_NAME_COLUMN]
-    return any(_may_be_in(name, folders) for name in names if name[0] != "@")
+    absolute = [os.path.realpath(name) for name in names if name[0] == "/"]
+    is_relative = any(name[0] not in "/@" for name in names)
+    return is_relative or any(is_inside(name, each) for name in absolute for each in folders)
 
 
-def _may_be_in(name: str, folders: tuple[str, ...]) -> bool:
-    return name[0] != "/" or any(is_inside(os.path.realpath(name), each) for each in folders)
+def interpreter_paths(program: str, *, home: str) -> tuple[str, ...]:
+    """Absolute paths, sorted, none inside another; empty for an interpreter of the system.
+
+    Where the installation is not a folder of its own (`~/.local/bin/node`), only the program itself and the
+    library named after it.
+    """
+    system = (*SYSTEM, *STORES, *FOLDERS_OF_A_MAC)
+    needed: set[str] = set()
+    for hop in _hops(program):
+        needed.update(_places(hop, home))
+    needed.update(_base_of_venv(program, home))
+    kept = {path for path in needed if not any(is_inside(path, each) for each in system)}
+    return tuple(sorted(path for path in kept if not any(path != each and is_inside(path, each) for each in kept)))
+
+
+def _hops(program: str) -> list[str]:
+    """The program, each link on the way, and the file they end at: all have to be visible."""
+    hops = [os.path.normpath(program)]
+    while os.path.islink(hops[-1]) and len(hops) < LINK_LIMIT:
+        hops.append(os.path.normpath(os.path.join(os.path.dirname(hops[-1]), os.readlink(hops[-1]))))
+    return [*hops, os.path.realpath(program)]
+
+
+def _places(hop: str, home: str) -> list[str]:
+    if HOMEBREW in hop:
+        return [hop.partition(HOMEBREW)[0]]
+    folder = os.path.dirname(hop)
+    prefix = os.path.dirname(folder) if os.path.basename(folder) in PROGRAM_FOLDERS else folder
+    if not _is_too_much(prefix, home):
+        return [prefix]
+    library = os.path.join(prefix, "lib", os.path.basename(hop))
+    return [hop, library] if os.path.isdir(library) else [hop]
+
+
+def _is_too_much(prefix: str, home: str) -> bool:
+    """Whether it holds a person's files beside the installation."""
+    shared = (home, os.path.realpath(home), os.path.join(home, ".local"), os.path.join(home, "bin"))
+    return prefix.count("/") < LEAST_DEPTH or any(is_inside(each, prefix) for each in shared)
+
+
+def _base_of_venv(program: str, home: str) -> list[str]:
+    """Where the virtual environment that the program belongs to was made from."""
+    settings = os.path.join(os.path.dirname(os.path.dirname(os.path.normpath(program))), "pyvenv.cfg")
+    try:
+        with open(settings, encoding="utf-8", errors="replace") as file:
+            lines = file.read(65_536).splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        name, _, value = line.partition("=")
+        if name.strip() == "home" and os.path.isabs(value.strip()):
+            return _places(os.path.join(value.strip(), os.path.basename(program)), home)
+    return []
+
+
+class Mount(NamedTuple):
+    """A path of the host and where it stands inside; no source means that an empty folder covers what is there."""
+
+    source: str
+    target: str
+    writable: bool
+
+
+class Mounts(NamedTuple):
+    """In order: a later one covers an earlier one."""
+
+    grants: tuple[Mount, ...]
+    """What was granted, outer folders first."""
+    guards: tuple[Mount, ...]
+    """Read-only on themselves, and the folders above them writable on themselves: a mount point cannot be renamed."""
+    covers: tuple[Mount, ...]
+    """The skill's copy, what is hidden, and the work folder."""
+
+
+def mounts_for(reach: Reach, machine: Machine) -> Mounts:
+    """What of the user's stands inside one run's walls, beside the system, which is there already."""
+    return _plan(reach, machine, tuple(path for path in reach.hidden if os.path.lexists(path)))
+
+
+@lru_cache(maxsize=8)  # asked for several times in one run; it depends on nothing but what it is given
+def _plan(reach: Reach, machine: Machine, hidden: tuple[str, ...]) -> Mounts:
+    standing = {path: False for path, target in machine.system if not target}
+    grants = _grants(reach, standing, [path for path, target in machine.personal if not target])
+    guards: list[Mount] = []
+    for path in sorted(set(reach.protected) - {reach.skill, *reach.hidden}, key=_depth):
+        root = _nearest(path, standing)
+        if root is not None and standing[root]:
+            guards += (*_pins(path, root, standing), Mount(path, path, writable=False))
+            standing[path] = False
+    covers: list[Mount] = []
+    for path in sorted({reach.skill, *hidden}, key=_depth):
+        root = _nearest(path, standing)
+        if path != reach.skill and root is None:
+            continue
+        if root is not None and standing[root]:
+            covers += _pins(path, root, standing)
+        covers.append(Mount(reach.snapshot or path if path == reach.skill else "", path, writable=False))
+        standing[path] = False
+    if reach.apart:
+        covers.append(Mount(reach.snapshot or reach.skill, reach.apart, writable=False))
+    covers.append(Mount(reach.work, reach.work, writable=True))
+    return Mounts(tuple(grants), tuple(guards), tuple(covers))
+
+
+def _grants(reach: Reach, standing: dict[str, bool], personal: list[str]) -> list[Mount]:
+    """What was granted, outer folders first, without what is there already; notes it in `standing`."""
+    written = (*([reach.workspace] if reach.workspace else []), *reach.writable, *(personal * reach.filesystem))
+    asked = [(path, False) for path in _grantable((*reach.interpreter, *reach.readable), personal)]
+    asked += [(path, True) for path in _grantable(written, personal)]
+    kept = (*reach.protected, reach.skill)
+    mounts = []
+    for path, is_wanted_writable in sorted(asked, key=lambda each: (_depth(each[0]), not each[1])):
+        writable = is_wanted_writable and not any(is_inside(path, each) for each in kept)
+        root = _nearest(path, standing)
+        if root is None or (writable and not standing[root]):
+            mounts.append(Mount(path, path, writable))
+            standing[path] = writable
+    return mounts
+
+
+def _grantable(paths: Iterable[str], personal: list[str]) -> list[str]:
+    """Instead of the whole tree, users' files: it would bring the host's sockets, processes and devices along."""
+    spelled_out = [each for path in paths for each in (personal if path == "/" else (path,))]
+    return [
+        path for path in spelled_out if path.startswith(SHARED_MEMORY) or not any(is_inside(path, own) for own in OWN)
+    ]
+
+
+def _pins(path: str, root: str, standing: dict[str, bool]) -> list[Mount]:
+    """Mounts on every folder between: a mount point cannot be renamed, so `path` cannot be put aside with them."""
+    pins = []
+    folder = os.path.dirname(path)
+    while folder != root and is_inside(folder, root):
+        pins.append(Mount(folder, folder, writable=True))
+        standing[folder] = True
+        folder = os.path.dirname(folder)
+    return pins[::-1]
+
+
+def _nearest(path: str, standing: Mapping[str, bool]) -> str | None:
+    """The innermost standing folder that holds `path`."""
+    while path not in standing:
+        above = os.path.dirname(path)
+        if above == path:
+            return None
+        path = above
+    return path
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path

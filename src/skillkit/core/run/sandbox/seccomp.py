@@ -10,7 +10,7 @@ from functools import cache
 
 from skillkit.core.exceptions import SandboxUnavailableError
 
-__all__ = ["program", "program_for"]
+__all__ = ["program"]
 
 # Each call with its number on x86_64 and aarch64, one number where both agree, `-` where it does not exist.
 # What is not named here is allowed: a call that a newer kernel adds belongs here as soon as it can do harm.
@@ -91,7 +91,7 @@ SOCKET_TYPE, DATAGRAM, RAW = 0xF, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class _Condition:
     """The lower half of an argument, masked, is one of `values`; with `is_other`, none of them."""
 
     argument: int
@@ -101,34 +101,29 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class _Rule:
     """All conditions hold -> the action."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[_Condition, ...]
     action: int
 
 
-def program(*, network: bool, unix_sockets: bool, fake_metadata: bool = False, guard_truncate: bool = False) -> bytes:
-    """The program for this machine; `program_for` says what the switches mean."""
-    return program_for(
-        platform.machine(),
-        network=network,
-        unix_sockets=unix_sockets,
-        fake_metadata=fake_metadata,
-        guard_truncate=guard_truncate,
-    )
-
-
 @cache
-def program_for(
-    architecture: str, *, network: bool, unix_sockets: bool, fake_metadata: bool = False, guard_truncate: bool = False
+def program(
+    *,
+    network: bool,
+    unix_sockets: bool,
+    fake_metadata: bool = False,
+    guard_truncate: bool = False,
+    architecture: str = "",
 ) -> bytes:
-    """The program for `architecture`.
+    """The program for `architecture`, or for this machine's.
 
     `fake_metadata` is for walls without namespaces: calls that change owner, mode, times and attributes succeed
     without effect, calls that reach other processes are refused, and nobody can watch files or read attributes.
     `guard_truncate` refuses to empty a file that is not open for writing, for Landlock before its third version.
     """
+    architecture = architecture or platform.machine()
     if architecture not in AUDIT_ARCHITECTURES:
         raise SandboxUnavailableError(
             f"There is no system call filter for {architecture!r}, only for {', '.join(AUDIT_ARCHITECTURES)}. "
@@ -142,54 +137,54 @@ def program_for(
     flat[NO_ACCESS] = TRUNCATE if guard_truncate else ""
     code = _opening(architecture)
     for action, calls in flat.items():
-        code += _answer(tuple(_numbers(calls, architecture).values()), action)
+        if numbers := tuple(_numbers(calls, architecture).values()):
+            code += [*_equals(numbers, otherwise=1), _instruction(RETURN, action)]
     rules = _rules(network=network, unix_sockets=unix_sockets, fake_metadata=fake_metadata, truncate=guard_truncate)
-    numbers = _numbers(CHECKED + " ".join(NAMES_A_PROCESS.values()), architecture)
-    for name, number in numbers.items():
+    for name, number in _numbers(CHECKED + " ".join(NAMES_A_PROCESS.values()), architecture).items():
         code += _checks(number, rules.get(name, ()))
     return b"".join((*code, _instruction(RETURN, ALLOW)))
 
 
-def _rules(*, network: bool, unix_sockets: bool, fake_metadata: bool, truncate: bool) -> dict[str, tuple[Rule, ...]]:
+def _rules(*, network: bool, unix_sockets: bool, fake_metadata: bool, truncate: bool) -> dict[str, tuple[_Rule, ...]]:
     """The calls that depend on their arguments, each with its rules; the first that fits decides."""
     families = ((UNIX,) if unix_sockets else ()) + ((INET, INET6, NETLINK) if network else ())
     requests = TERMINAL_INPUT + (READER_CHANGES if fake_metadata else ())
     rules = {
-        "clone": (Rule((_any_of(0, NEW_NAMESPACES),), REFUSE),),
-        "ioctl": (Rule((Condition(1, requests),), REFUSE),),
-        "socket": (Rule((Condition(0, families, is_other=True),), NO_ACCESS),),
+        "clone": (_Rule((_any_of(0, NEW_NAMESPACES),), REFUSE),),
+        "ioctl": (_Rule((_Condition(1, requests),), REFUSE),),
+        "socket": (_Rule((_Condition(0, families, is_other=True),), NO_ACCESS),),
         "socketpair": _pair_rules(unix_sockets=unix_sockets),
         "open": _open_rules(1, truncate=truncate),
         "openat": _open_rules(2, truncate=truncate),
-        "creat": (Rule((_any_of(1, SETUID_BITS),), REFUSE),),
-        "mknod": (Rule((_any_of(1, SETUID_BITS),), REFUSE),),
-        "mknodat": (Rule((_any_of(2, SETUID_BITS),), REFUSE),),
+        "creat": (_Rule((_any_of(1, SETUID_BITS),), REFUSE),),
+        "mknod": (_Rule((_any_of(1, SETUID_BITS),), REFUSE),),
+        "mknodat": (_Rule((_any_of(2, SETUID_BITS),), REFUSE),),
     }
     if not fake_metadata:
         modes = {"chmod": 1, "fchmod": 1, "fchmodat": 2}
-        return rules | {name: (Rule((_any_of(at, SETUID_BITS),), REFUSE),) for name, at in modes.items()}
+        return rules | {name: (_Rule((_any_of(at, SETUID_BITS),), REFUSE),) for name, at in modes.items()}
     for argument, calls in NAMES_A_PROCESS.items():
         for call in calls.split():
-            rules[call.partition("=")[0]] = (Rule((Condition(argument, (0,), is_other=True),), REFUSE),)
+            rules[call.partition("=")[0]] = (_Rule((_Condition(argument, (0,), is_other=True),), REFUSE),)
     return rules
 
 
-def _pair_rules(*, unix_sockets: bool) -> tuple[Rule, ...]:
+def _pair_rules(*, unix_sockets: bool) -> tuple[_Rule, ...]:
     """A datagram socket of a pair can still send to any other by name, which a stream cannot."""
-    strangers = Rule((Condition(0, (UNIX,), is_other=True),), NO_ACCESS)
-    datagrams = Rule((Condition(1, (DATAGRAM, RAW), mask=SOCKET_TYPE),), NO_ACCESS)
+    strangers = _Rule((_Condition(0, (UNIX,), is_other=True),), NO_ACCESS)
+    datagrams = _Rule((_Condition(1, (DATAGRAM, RAW), mask=SOCKET_TYPE),), NO_ACCESS)
     return (strangers,) if unix_sockets else (strangers, datagrams)
 
 
-def _open_rules(flags: int, *, truncate: bool) -> tuple[Rule, ...]:
+def _open_rules(flags: int, *, truncate: bool) -> tuple[_Rule, ...]:
     """A file may be born with setuid bits, too; and O_TRUNC empties a file even when it is opened to be read."""
-    empties = Condition(flags, (TRUNCATES, TRUNCATES | ACCESS_MODE), mask=TRUNCATES | ACCESS_MODE)
-    elevates = Rule((_any_of(flags, CREATES), _any_of(flags + 1, SETUID_BITS)), REFUSE)
-    return (Rule((empties,), NO_ACCESS), elevates) if truncate else (elevates,)
+    empties = _Condition(flags, (TRUNCATES, TRUNCATES | ACCESS_MODE), mask=TRUNCATES | ACCESS_MODE)
+    elevates = _Rule((_any_of(flags, CREATES), _any_of(flags + 1, SETUID_BITS)), REFUSE)
+    return (_Rule((empties,), NO_ACCESS), elevates) if truncate else (elevates,)
 
 
-def _any_of(argument: int, bits: int) -> Condition:
-    return Condition(argument, (0,), mask=bits, is_other=True)
+def _any_of(argument: int, bits: int) -> _Condition:
+    return _Condition(argument, (0,), mask=bits, is_other=True)
 
 
 def _numbers(calls: str, architecture: str) -> dict[str, int]:
@@ -220,12 +215,7 @@ def _opening(architecture: str) -> list[bytes]:
     return code
 
 
-def _answer(numbers: tuple[int, ...], action: int) -> list[bytes]:
-    """One action for many calls."""
-    return [*_equals(numbers, otherwise=1), _instruction(RETURN, action)] if numbers else []
-
-
-def _checks(number: int, rules: tuple[Rule, ...]) -> list[bytes]:
+def _checks(number: int, rules: tuple[_Rule, ...]) -> list[bytes]:
     """The rules of one call; it is decided here, because the arguments overwrite its number."""
     if not rules:
         return []
@@ -233,14 +223,14 @@ def _checks(number: int, rules: tuple[Rule, ...]) -> list[bytes]:
     return [_instruction(JUMP_IF_EQUAL, number, if_false=len(code)), *code]
 
 
-def _rule(rule: Rule) -> list[bytes]:
+def _rule(rule: _Rule) -> list[bytes]:
     code = [_instruction(RETURN, rule.action)]
     for condition in reversed(rule.conditions):
         code = _condition(condition, otherwise=len(code)) + code
     return code
 
 
-def _condition(condition: Condition, *, otherwise: int) -> list[bytes]:
+def _condition(condition: _Condition, *, otherwise: int) -> list[bytes]:
     """Falls through when it holds, else skips `otherwise` instructions."""
     # The kernel reads these arguments as 32 bits wide, so a set upper half must not make them look different.
     code = [_instruction(LOAD, 16 + 8 * condition.argument)]

@@ -1,0 +1,1 @@
+"""A run that needs a person's word -> the question they are shown, and the answer that holds for it."""

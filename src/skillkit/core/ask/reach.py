@@ -1,0 +1,133 @@
+"""A policy and the walls in force -> what a run can and cannot reach: as a value, and in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from skillkit.core.paths import real_path
+from skillkit.core.paths.guarded_names import sentence_of_groups
+from skillkit.core.values.bounds import ANY_WORKSPACE, Bounds
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.runs import ScriptCommand
+from skillkit.core.values.skills import Workspace
+
+__all__ = ["bounds_of", "wall_sentences"]
+
+NAMED = 64  # paths in one sentence; as many as arguments can grant
+NO_OTHER_FILE = "It cannot read or write any other file of yours"
+# The guard keeps up to so many; how many there are is known only once it has looked.
+HARD_LINKS = ", unless more than 200 of those it can write have a further name elsewhere (hard links)"
+NO_WALLS = "No walls: it runs with your own rights."
+
+
+def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str, is_root: bool) -> Bounds:
+    """For the walls called `tier`; without a command, for any script of a skill in any workspace."""
+    return Bounds(
+        tier=tier,
+        as_root=is_root,
+        network=policy.allow_network,
+        filesystem=policy.allow_filesystem,
+        argument_paths=policy.grant_argument_paths,
+        workspace=ANY_WORKSPACE if command is None else real_path(command.workspace) if command.workspace else "",
+        readable=tuple(map(real_path, policy.readable_paths)),
+        writable=tuple(map(real_path, policy.writable_paths)),
+        variables=policy.pass_environment,
+        all_variables=policy.inherit_environment,
+        working_directory=policy.working_directory,
+        interpreters=policy.allowed_interpreters,
+        interpreter=command.interpreter if command else "",
+        program=(command.argv[0], real_path(command.argv[0])) if command else (),
+        limits=tuple(asdict(policy.limits).items()),
+        seconds=float(command.timeout if command else policy.timeout_seconds),
+    )
+
+
+def wall_sentences(
+    policy: ScriptPolicy,
+    *,
+    tier: str,
+    skill: str,
+    workspace: Workspace | str | None,
+    granted: Sequence[str],
+    timeout: float,
+    is_root: bool,
+) -> tuple[str, ...]:
+    """For the walls called `tier`; `granted` are paths that the arguments name."""
+    ending = f"After {timeout:g} seconds it is stopped, with everything it started."
+    environment = tuple(_environment(policy))
+    if tier == "none":
+        return (NO_WALLS, *environment, ending)
+    if tier == "job":
+        open_doors = "It can use the network, and read and write every file that you can."
+        return (open_doors, "Its memory and its files are not limited.", *environment, ending)
+    return (
+        _network(policy),
+        *_files(policy, skill, workspace, granted),
+        *_neighbours(tier),
+        _limits(policy, tier, is_root=is_root),
+        *environment,
+        ending,
+    )
+
+
+def _network(policy: ScriptPolicy) -> str:
+    if policy.allow_network:
+        return "It can use the network: it can send what it reads to anybody."
+    return "It cannot use the network."
+
+
+def _files(
+    policy: ScriptPolicy, skill: str, workspace: Workspace | str | None, granted: Sequence[str]
+) -> Iterator[str]:
+    if policy.allow_filesystem:
+        yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
+    else:
+        yield f"It can read the system's programs and the skill {skill}, and change neither."
+        if workspace is not None:
+            yield (
+                f"It can read and write the workspace {workspace}, but not change in it {sentence_of_groups()}. "
+                "What it makes anew under such a name is moved away when it ends."
+            )
+        if policy.readable_paths:
+            yield f"It can also read {_listed(policy.readable_paths)}."
+        if granted and policy.grant_argument_paths:
+            yield f"It can also read what the arguments name: {_listed(granted)}."
+        if policy.writable_paths:
+            yield f"It can also read and write {_listed(policy.writable_paths)}."
+        is_writing = workspace is not None or bool(policy.writable_paths)
+        yield f"{NO_OTHER_FILE}{HARD_LINKS if is_writing else ''}."
+    yield "It can write to a work folder of its own."
+
+
+def _neighbours(tier: str) -> Iterator[str]:
+    if tier == "landlock":
+        yield "It can see the names and sizes of other files, and the command lines of other programs."
+    elif tier == "seatbelt":
+        yield "It can see the names and sizes of other files."
+
+
+def _limits(policy: ScriptPolicy, tier: str, *, is_root: bool) -> str:
+    if tier == "seatbelt":
+        return "It can start programs. Their number, their memory and their files are not limited."
+    limits = policy.limits
+    number = "any number" if is_root else f"up to {limits.processes}"
+    return (
+        f"It can start programs, {number} at a time, each with up to {limits.data_megabytes:,} MB of memory, "
+        f"{limits.open_files} open files and {limits.file_megabytes:,} MB a file."
+    )
+
+
+def _environment(policy: ScriptPolicy) -> Iterator[str]:
+    if policy.inherit_environment:
+        yield "It gets your environment variables, secrets in them included."
+    elif policy.pass_environment:
+        yield f"Of your environment variables it gets {', '.join(policy.pass_environment)}, the language and PATH."
+    else:
+        yield "Of your environment variables it gets the language and PATH, no secrets."
+
+
+def _listed(paths: Sequence[object]) -> str:
+    more = len(paths) - NAMED
+    named = ", ".join(str(path) for path in paths[:NAMED])
+    return f"{named} and {more:,} more" if more > 0 else named

@@ -1,0 +1,114 @@
+"""A folder -> the plain files below it, all of it gone, or a new one filled: however deep, however unreadable."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import NamedTuple
+
+from skillkit.core.paths.files import Folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+__all__ = ["NewFile", "files_below", "remove_entry", "remove_tree", "write_tree"]
+
+
+class NewFile(NamedTuple):
+    """A file to be made: the names that lead to it, what is in it, and its mode."""
+
+    names: tuple[str, ...]
+    content: bytes
+    mode: int = 0o666
+
+
+DEPTH = 64
+LOOKED_AT = 100_000
+
+
+def files_below(top: Folder, *, left_out: Collection[str] = ()) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
+    """Plain files by the names that lead to them, no links; at most so deep, and so many entries looked at.
+
+    One folder is open at a time, so that a deep tree takes no descriptors from others. What is `left_out` by its
+    name at the top is not looked into.
+    """
+    waiting: list[tuple[str, ...]] = [()]
+    looked_at = 0
+    while waiting and looked_at < LOOKED_AT:
+        way = waiting.pop()
+        with suppress(OSError), top.below(way) as folder:
+            names = folder.names() if way else [name for name in folder.names() if name not in left_out]
+            for name in names[: LOOKED_AT - looked_at]:
+                looked_at += 1
+                mode = status.st_mode if (status := folder.status(name)) else 0
+                if status is not None and stat.S_ISREG(mode):
+                    yield (*way, name), status
+                elif stat.S_ISDIR(mode) and len(way) < DEPTH:
+                    waiting.append((*way, name))
+
+
+def remove_tree(path: str | Path) -> None:
+    """A folder with all that is in it; of a link, the link. What cannot go stays."""
+    for remove in (os.unlink, os.rmdir):
+        with suppress(OSError):
+            remove(path)
+            return
+    with suppress(OSError):
+        with Folder.of(path) as folder:
+            _clear(folder)
+        os.rmdir(path)
+
+
+def _clear(top: Folder) -> None:
+    """What a folder holds is lifted to the top before it goes: no depth is too deep, and no path too long."""
+    top.allow_all()
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for name in top.names():
+            has_changed = _clear_entry(top, name) or has_changed
+
+
+def _clear_entry(top: Folder, name: str) -> bool:
+    """Whether something changed; the next look tells whether anything is left."""
+    if top.remove(name):
+        return True
+    has_changed = False
+    with suppress(OSError), top.folder(name) as below:
+        below.allow_all()
+        for child in below.names():
+            has_changed = below.remove(child) or _lift(child, below, top) or has_changed
+    return top.remove(name) or has_changed
+
+
+def _lift(name: str, folder: Folder, top: Folder) -> bool:
+    with suppress(OSError):
+        with folder.folder(name) as moved:
+            moved.allow_all()  # one that its owner may not write to cannot be moved either
+        folder.move(name, top, os.urandom(8).hex())
+        return True
+    return False
+
+
+def remove_entry(folder: Folder, name: str) -> bool:
+    """Whether an entry of an open folder went, with all that was in it."""
+    if folder.remove(name):
+        return True
+    with suppress(OSError), folder.folder(name) as inner:
+        _clear(inner)
+    return folder.remove(name)
+
+
+def write_tree(around: Folder, name: str, files: Iterable[NewFile]) -> None:
+    """A new folder with these files, or nothing; FileExistsError where anything has the name."""
+    with around.new_folder(name) as top:
+        try:
+            for file in files:
+                with top.below(file.names[:-1], make=True) as folder:
+                    folder.write_new(file.names[-1], file.content, file.mode)
+        except BaseException:
+            remove_entry(around, name)
+            raise

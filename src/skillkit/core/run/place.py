@@ -1,0 +1,353 @@
+"""Where a run happens: on this machine, inside its own walls.
+
+Theory of operation. `Here.prepare` puts up everything that has to stand before a process starts: the skill is looked
+at once more and copied, the walls are told what the run may reach, and folders that it may write are looked through for
+what must stay as it is. The `Place` that comes out is ready and nothing of the skill has run, so it can be refused,
+recorded and left. `Place.run` starts the process, waits for its end, looks after what it made, and says what came of it
+in a value, also where an interrupt or the caller's own function ended it: so the end can be put on record before
+anything is raised. Leaving the place takes down what is left.
+
+This is the seam for other places: a sandbox that is warm already, or a worker elsewhere, gives the same two steps.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
+from skillkit.core.paths.forbidden import require_same
+from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.run.outcome import outcome
+from skillkit.core.run.process import run_confined
+from skillkit.core.run.reach import granted_paths, named_paths, reach_of, writable_roots
+from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
+from skillkit.core.run.source import relocate, unchanged_manifest
+from skillkit.core.run.tiers import (
+    able_to_guard,
+    can_count_together,
+    count_together,
+    explain_failure,
+    refuse_crowded,
+    require_walls,
+    sandbox_for,
+)
+from skillkit.core.run.work import WorkFolders
+from skillkit.core.store.snapshots import Snapshots
+from skillkit.core.values.policy import Limits, ScriptPolicy
+from skillkit.core.values.runs import (
+    Decision,
+    Isolation,
+    Manifest,
+    PreparedRun,
+    ProcessExit,
+    Ran,
+    RunControl,
+    ScriptCommand,
+    ScriptExecutionResult,
+)
+
+__all__ = ["Here", "Place"]
+
+NO_WALLS = Reach(skill="/", snapshot=None, work="/", interpreter=())
+APART = Path("/skill")
+"""Where scripts that take code from the folders above run instead of their skill's place: nothing lies above."""
+NAMED_ASIDE = 5
+NAME_CHARACTERS = 250
+
+run_log = logging.getLogger("skillkit.run")
+
+
+class Here:
+    """Runs on this machine under one policy; holds what is kept from one run to the next."""
+
+    def __init__(
+        self,
+        policy: ScriptPolicy,
+        state_folder: Path,
+        *,
+        protected: Sequence[Path] = (),
+        approved: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        """`protected` are paths that no script may change; copies with `approved` digests are kept to compare with."""
+        self.state_folder = state_folder
+        self._named_paths = named_paths(policy)
+        self._guard = Guard(state_folder, protected)
+        self.snapshots = Snapshots(state_folder, approved)
+        self.work_folders = WorkFolders()
+        self._chosen: tuple[ScriptPolicy, Sandbox] | None = None
+        self.counts_together = True  # until it is tried
+
+    def _sandbox(self, policy: ScriptPolicy) -> Sandbox:
+        """Chosen once; that there are none is said again at each run."""
+        if self._chosen is not None and self._chosen[0] is policy:
+            return self._chosen[1]
+        sandbox = sandbox_for(policy)
+        if sandbox.has_walls:
+            self._chosen = (policy, sandbox)
+        return sandbox
+
+    def tier(self, policy: ScriptPolicy) -> str:
+        """The kind of walls that a run under this policy gets."""
+        return self._sandbox(policy).tier
+
+    def granted_paths(self, command: ScriptCommand) -> tuple[str, ...]:
+        """What of the user's the arguments open, as a person is shown it."""
+        return granted_paths(command, self.state_folder)
+
+    def manifest(self, command: ScriptCommand) -> Manifest:
+        """What the skill held when it was decided about."""
+        return command.manifest or unchanged_manifest(command)
+
+    def copy(self, command: ScriptCommand, held: ExitStack, manifest: Manifest | None = None) -> Path:
+        """The bytes that were hashed, to be shown, mounted or run; nobody removes them while `held` is open."""
+        try:
+            return held.enter_context(self.snapshots.hold(command.base_directory, manifest or self.manifest(command)))
+        except OSError as error:
+            raise StateUnavailableError(
+                f"No copy of {command.skill_name!r} can be kept in {self.snapshots.folder}: "
+                f"{error.strerror or error}. "
+                "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
+            ) from error
+
+    def prepare(self, prepared: PreparedRun, policy: ScriptPolicy, *, is_fresh: bool) -> Place:
+        """What has to stand before the process starts.
+
+        `is_fresh` says that nothing came since it was decided about: walls that mount a copy of what was hashed then
+        need no second look at the folder. Others may run from the folder, so it is always looked at again.
+        """
+        decided = prepared.command
+        if decided.workspace is not None:
+            require_same(decided.workspace)
+        sandbox = self._sandbox(policy)
+        with ExitStack() as made:
+            mounts = sandbox.shows_snapshot
+            in_place = _runs_in_place(prepared, policy, mounts=mounts)
+            is_known = is_fresh and mounts and not decided.is_program
+            manifest = decided.manifest if is_known else None
+            manifest = manifest or unchanged_manifest(decided, by_content=in_place)
+            snapshot = None if in_place else self.copy(decided, made, manifest)
+            command = decided if snapshot is None or mounts else relocate(decided, snapshot)
+            guarding = made.enter_context(_Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
+            work = self._new_work_folder(command)
+            made.callback(self.work_folders.tidy, work)
+            reach = NO_WALLS
+            if sandbox.has_walls:
+                reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded)
+                if sandbox.needs_mounter(reach):
+                    sandbox = able_to_guard(sandbox, reach, policy)
+            source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
+            placed = relocate(command, Path(reach.apart)) if reach.apart else command
+            environment = _environment(placed, work, has_walls=sandbox.has_walls)
+            confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
+            return Place(self, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all())
+
+    def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
+        """What inside the folders that the script may write stays as it is."""
+        if not sandbox.has_walls:
+            return NOTHING_GUARDED
+        roots = writable_roots(command, policy, self.state_folder)
+        if not roots:
+            return NOTHING_GUARDED
+        try:
+            guarded = self._guard.begin(roots, command.timeout, has_mounts=sandbox.guards_single_files)
+        except OSError as error:
+            raise StateUnavailableError(
+                f"What stays as it is in {', '.join(roots)} cannot be noted in {self.state_folder}: "
+                f"{error.strerror or error}. Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
+            ) from error
+        if guarded.too_much and policy.sandbox == "required":
+            self._guard.end(guarded)
+            refuse_crowded(guarded.too_much)
+        return guarded
+
+    def _reach(
+        self, command: ScriptCommand, policy: ScriptPolicy, work: Path, mounted: Path | None, guarded: Guarded
+    ) -> Reach:
+        return reach_of(
+            command,
+            policy,
+            work=work,
+            snapshot=mounted,
+            state_folder=self.state_folder,
+            apart=APART / command.base_directory.name if mounted and command.searches_upwards else None,
+            guarded=guarded,
+            everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
+            named=self._named_paths,
+        )
+
+    def _new_work_folder(self, command: ScriptCommand) -> Path:
+        try:
+            return self.work_folders.new()
+        except OSError as error:
+            raise ScriptPermissionError(
+                f"{command.script_name!r} of {command.skill_name!r} gets no work folder: {error.strerror or error}. "
+                "Check the folder for temporary files (TMPDIR) and its free space."
+            ) from error
+
+    def close(self) -> None:
+        self.work_folders.close()
+        self._guard.close()
+
+
+class _Guarding:
+    """Ends once, however often it is asked to."""
+
+    def __init__(self, guard: Guard, guarded: Guarded) -> None:
+        self._guard = guard
+        self.guarded = guarded
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> tuple[SetAside, ...]:
+        guarded, self.guarded = self.guarded, NOTHING_GUARDED
+        return self._guard.end(guarded) if guarded is not NOTHING_GUARDED else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One run's walls, ready; nothing of the skill has run yet."""
+
+    here: Here
+    command: ScriptCommand
+    placed: ScriptCommand
+    """The same as the script sees it: some languages run from a second place inside the walls."""
+    confined: Confined
+    reach: Reach
+    limits: Limits
+    source: str
+    work: Path
+    guarding: _Guarding
+    made: ExitStack
+    """What goes when the place is left."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.made.__exit__(kind, error, trace)
+
+    def _count_together(self) -> AbstractContextManager[Confined]:
+        """All processes of the run limited as one, where this machine can; that it cannot is found out once.
+
+        Not without walls: to find out may ask the user's systemd.
+        """
+        if self.confined.isolation.tier == "none" or not self.here.counts_together:
+            return nullcontext(self.confined)
+        self.here.counts_together = can_count_together()
+        return count_together(self.confined, self.limits)
+
+    def run(self, control: RunControl) -> Ran:
+        """Start the process, once, and say what came of it; raises nothing."""
+        seen, moved = list[ProcessExit](), tuple[SetAside, ...]()
+        isolation, result, problem = self.confined.isolation, None, None
+        try:
+            try:
+                with self._count_together() as inside:
+                    isolation = inside.isolation
+                    _launch(self.placed, inside, control, seen.append)
+            finally:
+                moved = self.guarding.end()
+            isolation = _isolation_seen(isolation, seen[-1], source=self.source)
+            artifacts = self.here.work_folders.artifacts(self.work)
+            explain = partial(explain_failure, self.reach, self.here.state_folder)
+            result = _tell_of(
+                moved,
+                outcome(self.command, seen[-1], isolation, artifacts, explain if isolation.tier != "none" else None),
+            )
+        except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
+            problem = error
+            if seen:
+                isolation = _isolation_seen(isolation, seen[-1], source=self.source)
+                result = outcome(self.command, seen[-1], isolation, ())
+        return Ran(self.command, seen[-1] if seen else None, result, tuple(each.path for each in moved), problem)
+
+
+def _runs_in_place(prepared: PreparedRun, policy: ScriptPolicy, *, mounts: bool) -> bool:
+    """Whether the folder itself runs: what a person approved never is, since others can write to it."""
+    by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
+    is_searching = policy.sandbox != "off" and prepared.command.searches_upwards
+    return not (mounts or by_a_person or is_searching or policy.approval != "never")
+
+
+def _environment(command: ScriptCommand, work: Path, *, has_walls: bool) -> dict[str, str]:
+    """Its environment, the work folder, and inside walls for Ruby the one list of gems that is the skill's own."""
+    environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
+    if has_walls and command.interpreter == "ruby" and not command.is_program:
+        names = [name for name in ("gems.rb", "Gemfile") if (command.base_directory / name).exists()]
+        # Else Bundler looks for one from the working directory upwards, and runs it.
+        environment["BUNDLE_GEMFILE"] = str(command.base_directory / (names or ["Gemfile"])[0])
+    return environment
+
+
+def _launch(
+    command: ScriptCommand, confined: Confined, control: RunControl, on_end: Callable[[ProcessExit], None]
+) -> None:
+    """What the system refuses to start is an error that says what was too much.
+
+    How the process ended is told to `on_end`, also where something is raised afterwards.
+    """
+    raised: list[BaseException] = []
+
+    def listen(stream: str, data: bytes) -> None:
+        try:
+            control.on_output(stream, data)  # type: ignore[misc]  # only passed on where there is one
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    heard = control._replace(on_output=listen) if control.on_output else control
+    try:
+        ended = run_confined(confined, command.stdin, command.timeout, command.output_limit, heard, on_end)
+    except (OSError, ValueError) as error:
+        if error in raised:  # the caller's own: it passes through as it is
+            raise
+        raise ScriptPermissionError(
+            f"{command.script_name!r} of {command.skill_name!r} could not be started: "
+            f"{getattr(error, 'strerror', None) or error}. "
+            "Check its interpreter, the working directory, and the size of arguments and environment."
+        ) from error
+    on_end(ended)
+    if confined.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
+        require_walls(confined, command.argv)
+
+
+def _isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:
+    """Reach kill by namespace or subreaper, unless somebody was seen to be left all the same."""
+    is_exact = isolation.tier != "none" and ended.kill != "incomplete"
+    kill = isolation.kill if is_exact else ended.kill
+    is_said = (isolation.kill, isolation.skill) == (kill, source)
+    return isolation if is_said else replace(isolation, kill=kill, skill=source)
+
+
+def _tell_of(moved: tuple[SetAside, ...], result: ScriptExecutionResult) -> ScriptExecutionResult:
+    """The result, and in its hint what the script made that others would have obeyed."""
+    if not moved:
+        return result
+    more = f" and {len(moved) - NAMED_ASIDE} more" if len(moved) > NAMED_ASIDE else ""
+    names = ", ".join(_quoted(each.path) for each in moved[:NAMED_ASIDE]) + more
+    kept = next((os.path.dirname(each.kept) for each in moved if each.kept), "")
+    left = [each.path for each in moved if not each.kept]
+    said = f"The script made or changed what agents, editors, shells or git obey: {names}."
+    said += f" It was moved to {kept}; look at it before you put anything back." if kept else ""
+    said += f" Remove what could not be moved: {', '.join(map(_quoted, left[:NAMED_ASIDE]))}." if left else ""
+    run_log.warning(said)
+    return replace(result, hint=f"{result.hint} {said}".strip())
+
+
+def _quoted(path: str) -> str:
+    """A script chose the name: it can neither write a sentence of its own nor hide what it is."""
+    return repr(path if len(path) <= NAME_CHARACTERS else f"{path[:NAME_CHARACTERS]}...")

@@ -1,0 +1,190 @@
+"""A command, a policy and what is guarded -> what its run may reach, each thing by identity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from skillkit.core.exceptions import ConfigurationError, SandboxUnavailableError
+from skillkit.core.paths import Judged, is_inside, judge, real_path
+from skillkit.core.paths.forbidden import forbidden_paths, open_paths
+from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
+from skillkit.core.run.sandbox.base import Reach
+from skillkit.core.run.sandbox.machine import interpreter_paths
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.runs import ScriptCommand
+
+__all__ = ["granted_paths", "named_paths", "reach_of", "writable_roots"]
+
+PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
+SEARCHED = "{0} also takes modules and settings from the folders above {1}, as far as they are readable"
+
+
+def writable_roots(command: ScriptCommand, policy: ScriptPolicy, state_folder: Path) -> tuple[str, ...]:
+    """Folders of the user's that the script may write, by their real paths."""
+    workspace = (str(command.workspace),) if command.workspace else ()
+    opened = open_paths(policy.writable_paths, state_folder, setting="writable_paths")
+    return tuple(dict.fromkeys((*workspace, *(each.path for each in opened.values()))))
+
+
+def reach_of(
+    command: ScriptCommand,
+    policy: ScriptPolicy,
+    *,
+    work: Path,
+    snapshot: Path | None,
+    state_folder: Path,
+    apart: Path | None = None,
+    guarded: Guarded = NOTHING_GUARDED,
+    everywhere: Iterable[str] = (),
+    named: Mapping[Path, str] | None = None,
+) -> Reach:
+    """Absolute, resolved paths. Protected: what is guarded, and `everywhere` where all the user's files are open.
+
+    `named` says where the policy's paths led when it was taken up.
+    """
+    opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
+    put_back = {each.path for each in guarded.keepsakes}
+    in_rules = [each for each in guarded.places if each.path not in put_back]
+    interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
+    state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
+    protected = [*(each.path for each in in_rules), *guarded.around]
+    if policy.allow_filesystem:
+        protected += [path for path in everywhere if os.path.lexists(path)]
+    search = _notes_on_search(command, opened, policy) if apart is None else []
+    pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
+    identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
+    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *pinned)}
+    identities |= {each.path: (each.device, each.inode) for each in opened.all}
+    identities |= {each.path: (each.device, each.inode) for each in in_rules}
+    return Reach(
+        skill=skill,
+        snapshot=str(snapshot) if snapshot else None,
+        work=private,
+        interpreter=interpreter,
+        apart=str(apart) if apart else None,
+        workspace=opened.workspace.path if opened.workspace else None,
+        protected=tuple(dict.fromkeys((*protected, state))),
+        links=tuple(each.path for each in in_rules if each.is_link),
+        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search),
+        hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
+        identities=identities,
+        readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
+        writable=tuple(each.path for each in opened.writable),
+        network=policy.allow_network,
+        filesystem=policy.allow_filesystem,
+        limits=policy.limits,
+        timeout=command.timeout,
+    )
+
+
+class _Opened(NamedTuple):
+    """What of the user's a run may use, as it was when it was looked at."""
+
+    workspace: Judged | None
+    readable: tuple[Judged, ...]
+    writable: tuple[Judged, ...]
+    roots: tuple[str, ...]
+    """Folders that scripts may write."""
+
+    @property
+    def all(self) -> tuple[Judged, ...]:
+        return (*self.readable, *self.writable, *([self.workspace] if self.workspace else []))
+
+
+def _opened(command: ScriptCommand, policy: ScriptPolicy, state: Path, named: Mapping[Path, str]) -> _Opened:
+    granted = _judged_grants(command, state) if policy.grant_argument_paths else ()
+    named_folder = command.workspace  # what was named, never what stands in its place by now
+    workspace = None if named_folder is None else Judged(str(named_folder), named_folder.device, named_folder.inode)
+    roots = (*([workspace.path] if workspace else []), *(named[path] for path in policy.writable_paths))
+    readable = _judged_paths("readable_paths", policy, named, state)
+    return _Opened(workspace, (*readable, *granted), _judged_paths("writable_paths", policy, named, state), roots)
+
+
+def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy) -> list[str]:
+    """Without mounts a skill lies below other folders; where scripts may write there, no such language runs."""
+    skill = str(command.base_directory)
+    if not command.searches_upwards:
+        return []
+    planted = [root for root in opened.roots if is_inside(skill, root)]
+    if planted:
+        raise SandboxUnavailableError.because(
+            f"{command.interpreter} looks for code in the folders above {skill}, and scripts may write {planted[0]}",
+            "Name a state folder elsewhere (SKILLKIT_STATE_DIR), or install bubblewrap.",
+            missing=("files",),
+        )
+    is_readable = policy.allow_filesystem or any(is_inside(skill, each.path) for each in opened.readable)
+    return [SEARCHED.format(command.interpreter, skill)] if is_readable else []
+
+
+def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
+    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
+    return () if any(is_inside(path, state) for path in granted) else (state,)
+
+
+def _folders_above(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
+    """What lies between one of `paths` and a folder that scripts may write: it is mounted with them."""
+    there = [path for path in paths if os.path.lexists(path)]
+    return sorted({folder for path in there for root in roots for folder in _between(path, root)})
+
+
+def _between(path: str, root: str) -> Iterator[str]:
+    folder = os.path.dirname(path)
+    while folder != root and is_inside(folder, root):
+        yield folder
+        folder = os.path.dirname(folder)
+
+
+def _unmoved(path: str) -> tuple[int, int]:
+    """What tells this thing from another in its place; its path is real, so one that leads elsewhere was replaced."""
+    found = judge(path)
+    if found is None or found.path != path:
+        raise SandboxUnavailableError.because(
+            f"{path} was replaced or removed while the walls were planned; nothing was run",
+            f"Look who changes {path}, and try again.",
+            missing=("files",),
+        )
+    return found.device, found.inode
+
+
+def granted_paths(command: ScriptCommand, state_folder: Path) -> tuple[str, ...]:
+    """As they are shown to a person."""
+    return tuple(each.path for each in _judged_grants(command, state_folder))
+
+
+def _judged_grants(command: ScriptCommand, state_folder: Path) -> tuple[Judged, ...]:
+    """The argument that a person saw is the permission: a path where a link stands by now was not the one they saw.
+
+    Each is opened once and judged by that; the walls show this thing or nothing.
+    """
+    named = [path for path in command.argument_paths if path not in command.closed_paths]
+    if not named:
+        return ()
+    places = forbidden_paths(state_folder)
+    found = [(path, judged) for path in named if (judged := judge(path)) is not None]
+    return tuple(judged for path, judged in found if judged.path == path and not places.covers(path))
+
+
+def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
+    """Where the paths of a policy led when it was taken up."""
+    return {path: real_path(path) for path in (*policy.readable_paths, *policy.writable_paths)}
+
+
+def _judged_paths(
+    setting: str, policy: ScriptPolicy, named: Mapping[Path, str], state_folder: Path
+) -> tuple[Judged, ...]:
+    """Those of a policy's paths that exist; the script sees that the others are missing either way.
+
+    `named` says where they led when the policy was taken up: what leads elsewhere by now, a script may have led there.
+    """
+    opened = open_paths(getattr(policy, setting), state_folder, setting=setting)
+    for path, judged in opened.items():
+        before = named.get(path, judged.path)
+        if judged.path != before:
+            raise ConfigurationError(
+                f"{setting}: {path} led to {before} when the policy was taken up, and leads to {judged.path} now; a "
+                f"script can have done that. If you want what it leads to, name that, and start anew."
+            )
+    return tuple(opened.values())

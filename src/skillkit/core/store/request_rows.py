@@ -1,0 +1,316 @@
+"""Requests as rows of the world's file: who asks, what came back, and who may take it. Callers hold the transaction.
+
+Theory of operation. A request is one row for all who ask the same id while it is open; each asker has a row in
+`askers` with a lease, which it renews while it waits. A request that is held lives as long as somebody's lease does,
+any other until it expires. Time is told by two clocks: the steady one, which nobody can set and which all processes of
+the machine share, decides; the wall clock counts after a restart. The first answer is written and no later one. An
+answer for one asker alone goes to the first who takes it; for the others the question is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.questions import Option, OptionAnswer, OptionRequest
+
+__all__ = [
+    "EXPIRED",
+    "LEASE_SECONDS",
+    "PENDING",
+    "WITHDRAWN",
+    "Moment",
+    "Question",
+    "Row",
+    "Ticket",
+    "close_dead",
+    "is_alive",
+    "join",
+    "leave",
+    "moment_now",
+    "newest_row",
+    "open_row",
+    "past_rows",
+    "pending_ids",
+    "pending_rows",
+    "renew",
+    "row_at",
+    "seqs_over",
+    "steady_seconds",
+    "take",
+    "ticket_for",
+    "write_answer",
+]
+
+PENDING, ANSWERED, EXPIRED, WITHDRAWN, ABANDONED = "pending", "answered", "expired", "withdrawn", "abandoned"
+LEASE_SECONDS = 6.0
+KEPT_REQUESTS = 500
+BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+
+_LIFE = "select seq, is_held, created_at, expires_at, boot, deadline"
+_COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, is_taken, content, context, single_use
+    from requests"""
+_INSERT = """insert into requests (id, content, context, single_use, is_held, created_at, expires_at, boot, deadline)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_EXTEND = """update requests set is_held = is_held and ?, expires_at = max(expires_at, ?),
+    deadline = case boot when ? then max(deadline, ?) else ? end, boot = ? where seq = ?"""
+_RENEW = """insert into askers (asker, request, boot, leased_until)
+    select ?, seq, ?, ? from requests where seq = ? and state = 'pending'
+    on conflict (asker) do update set boot = excluded.boot, leased_until = excluded.leased_until"""
+_ANSWER = """update requests set state = 'answered', option_id = ?, channel = ?, answered_at = ?,
+    context = case is_held when 1 then '{}' else context end where seq = ? and state = 'pending'"""
+# What a person was shown may hold secrets: it is kept only while somebody can still be shown it.
+_CLOSE = "update requests set state = ?, context = '{}' where seq = ? and state = 'pending'"
+_TAKE = "update requests set is_taken = 1, context = '{}' where seq = ? and state = 'answered' and is_taken = 0"
+_FORGET = "delete from requests where seq <= (select max(seq) from requests) - ? and state <> 'pending'"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time by both clocks; what has run out stays run out, whatever is done to the wall clock."""
+
+    boot: str
+    """Which start of the machine `steady` counts from; empty where the system does not say."""
+    steady: float
+    wall: float
+
+    def after(self, seconds: float) -> Moment:
+        return Moment(self.boot, self.steady + seconds, self.wall + seconds)
+
+
+def moment_now() -> Moment:
+    return Moment(boot_id(), steady_seconds(), time.time())
+
+
+def steady_seconds() -> float:
+    """Since the machine started; time asleep counts where the system can tell."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+@cache
+def boot_id() -> str:
+    try:
+        with open(BOOT_ID_FILE, encoding="ascii") as file:
+            return file.read().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request and how it is asked."""
+
+    request: OptionRequest
+    context: str
+    """The request's context as JSON."""
+    lifetime: float
+    single_use: tuple[str, ...]
+    """Options that one asker alone may take."""
+    is_held: bool
+    """Lives only as long as somebody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One asker's place at one request."""
+
+    seq: int
+    asker: int
+    question: Question
+    ends: float
+    """When the asker gives up, by the steady clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How long an open request lasts."""
+
+    seq: int
+    is_held: bool
+    created_at: float
+    deadline: Moment
+
+    def is_over(self, now: Moment) -> bool:
+        """The steady clock decides; after a restart, or where starts cannot be told apart, the other counts too."""
+        is_same_boot = self.deadline.boot == now.boot
+        if is_same_boot and (now.steady >= self.deadline.steady or now.boot):
+            return now.steady >= self.deadline.steady
+        # A clock that stands before the beginning cannot be believed.
+        return not self.created_at <= now.wall < self.deadline.wall
+
+    def remaining(self, now: Moment) -> float:
+        """In seconds."""
+        is_same_boot = self.deadline.boot == now.boot
+        return self.deadline.steady - now.steady if is_same_boot else self.deadline.wall - now.wall
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A request with all that became of it."""
+
+    life: Life
+    request: OptionRequest
+    context: str
+    single_use: tuple[str, ...]
+    state: str
+    answer: OptionAnswer | None
+    is_taken: bool
+
+    @property
+    def seq(self) -> int:
+        return self.life.seq
+
+    def waits_for_its_taker(self, now: Moment) -> bool:
+        """An answer that came while nobody waited for it."""
+        is_untaken = self.state == ANSWERED and not self.is_taken
+        return is_untaken and not self.life.is_held and not self.life.is_over(now)
+
+    def is_open(self, now: Moment) -> bool:
+        """Whether one who asks the same gets its answer."""
+        return self.state == PENDING or self.waits_for_its_taker(now)
+
+    def question(self) -> Question:
+        lifetime = self.request.expires_at - self.request.created_at
+        return Question(self.request, self.context, lifetime, self.single_use, self.life.is_held)
+
+
+def _life_from(values: Sequence[Any]) -> Life:
+    seq, is_held, created_at, expires_at, boot, deadline = values
+    return Life(seq, bool(is_held), created_at, Moment(boot, deadline, expires_at))
+
+
+def _row_from(values: Sequence[Any]) -> Row:
+    life = _life_from(values[:6])
+    state, option_id, channel, answered_at, is_taken, content, context, single_use = values[6:]
+    kept = json.loads(content)
+    kept["options"] = tuple(Option(**option) for option in kept["options"])
+    ends = life.deadline.wall
+    request = OptionRequest(**kept, context=json.loads(context), created_at=life.created_at, expires_at=ends)
+    answer = OptionAnswer(option_id, channel, answered_at, request.id) if state == ANSWERED else None
+    return Row(life, request, context, tuple(json.loads(single_use)), state, answer, bool(is_taken))
+
+
+def _rows(connection: sqlite3.Connection, which: str, *values: object) -> list[Row]:
+    return [_row_from(each) for each in connection.execute(f"{_COLUMNS} where {which}", values).fetchall()]
+
+
+def row_at(connection: sqlite3.Connection, seq: int) -> Row | None:
+    return next(iter(_rows(connection, "seq = ?", seq)), None)
+
+
+def newest_row(connection: sqlite3.Connection, request_id: str) -> Row | None:
+    return next(iter(_rows(connection, "id = ? order by seq desc limit 1", request_id)), None)
+
+
+def pending_rows(connection: sqlite3.Connection) -> list[Row]:
+    return sorted(_rows(connection, "state = 'pending'"), key=lambda row: row.seq)
+
+
+def past_rows(connection: sqlite3.Connection, limit: int) -> list[Row]:
+    """The newest first."""
+    return _rows(connection, "state <> 'pending' order by seq desc limit ?", limit)
+
+
+def pending_ids(connection: sqlite3.Connection, now: Moment) -> list[tuple[int, str]]:
+    """Number and id of what can be answered; what it carries is not read."""
+    found = connection.execute(f"{_LIFE}, id from requests where state = 'pending'").fetchall()
+    return sorted((each[0], each[6]) for each in found if is_alive(connection, _life_from(each[:6]), now))
+
+
+def seqs_over(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
+    """Which of these are not pending any more; the index holds only what is."""
+    still = {seq for (seq,) in connection.execute("select seq from requests where state = 'pending'").fetchall()}
+    return set(seqs) - still
+
+
+def is_alive(connection: sqlite3.Connection, life: Life, now: Moment) -> bool:
+    """Whether an answer to this pending request would still reach somebody."""
+    return not life.is_over(now) and (not life.is_held or has_askers(connection, life.seq, now))
+
+
+def has_askers(connection: sqlite3.Connection, seq: int, now: Moment) -> bool:
+    found = connection.execute("select boot, leased_until from askers where request = ?", (seq,)).fetchall()
+    # A lease may be renewed after `now` was read; one that ends much later is from before a restart.
+    return any(boot == now.boot and 0 < until - now.steady <= 2 * LEASE_SECONDS for boot, until in found)
+
+
+def close_dead(connection: sqlite3.Connection, now: Moment) -> None:
+    """Requests that expired or whose askers are all gone; and the oldest of what is over."""
+    for values in connection.execute(f"{_LIFE} from requests where state = 'pending'").fetchall():
+        life = _life_from(values)
+        if not is_alive(connection, life, now):
+            connection.execute(_CLOSE, (EXPIRED if life.is_over(now) else ABANDONED, life.seq))
+    connection.execute(_FORGET, (KEPT_REQUESTS,))
+    connection.execute("delete from askers where boot <> ? or leased_until <= ?", (now.boot, now.steady))
+
+
+def open_row(connection: sqlite3.Connection, question: Question, now: Moment) -> int:
+    """The request's row: the one that is open already, else a new one."""
+    close_dead(connection, now)
+    row = newest_row(connection, question.request.id)
+    if row is None or not row.is_open(now):
+        return insert_row(connection, question, now)
+    if row.request.options != question.request.options:
+        raise ConfigurationError(
+            f"Another question with the id {row.request.id!r} is open and has other options. Use an id of its own."
+        )
+    if row.state == PENDING:
+        ends = now.after(question.lifetime)
+        values = (question.is_held, ends.wall, ends.boot, ends.steady, ends.steady, ends.boot, row.seq)
+        connection.execute(_EXTEND, values)
+    return row.seq
+
+
+def insert_row(connection: sqlite3.Connection, question: Question, now: Moment) -> int:
+    request, ends = question.request, now.after(question.lifetime)
+    content = {name: getattr(request, name) for name in ("id", "title", "message")}
+    content |= {"options": [asdict(option) for option in request.options], "session_id": request.session_id}
+    texts = (request.id, json.dumps(content), question.context, json.dumps(question.single_use))
+    values = (*texts, question.is_held, now.wall, ends.wall, now.boot, ends.steady)
+    return int(connection.execute(_INSERT, values).lastrowid or 0)
+
+
+def join(connection: sqlite3.Connection, question: Question, now: Moment, ends: float | None = None) -> Ticket:
+    """A place at the request, made pending if it is not; its asker gives up when the question expires, or at `ends`."""
+    seq = open_row(connection, question, now)
+    return ticket_for(connection, seq, question, now, now.steady + question.lifetime if ends is None else ends)
+
+
+def ticket_for(connection: sqlite3.Connection, seq: int, question: Question, now: Moment, ends: float) -> Ticket:
+    ticket = Ticket(seq, secrets.randbits(62), question, ends)
+    renew(connection, [ticket], now)
+    return ticket
+
+
+def renew(connection: sqlite3.Connection, tickets: Iterable[Ticket], now: Moment) -> None:
+    """Say that these askers still wait."""
+    until = now.steady + LEASE_SECONDS
+    connection.executemany(_RENEW, [(ticket.asker, now.boot, until, ticket.seq) for ticket in tickets])
+
+
+def write_answer(connection: sqlite3.Connection, seq: int, answer: OptionAnswer) -> None:
+    connection.execute(_ANSWER, (answer.option_id, answer.channel, answer.answered_at, seq))
+
+
+def take(connection: sqlite3.Connection, row: Row, single_use: Sequence[str] = ()) -> OptionAnswer | None:
+    """The answer, unless it was for one asker alone, or is for one to this asker, and another took it."""
+    taken = connection.execute(_TAKE, (row.seq,))
+    is_shared = row.answer is not None and row.answer.option_id not in (*row.single_use, *single_use)
+    return row.answer if is_shared or taken.rowcount == 1 else None
+
+
+def leave(connection: sqlite3.Connection, ticket: Ticket, now: Moment) -> None:
+    """The last asker who goes takes the question along, unless it is kept for somebody who comes back."""
+    connection.execute("delete from askers where asker = ?", (ticket.asker,))
+    row = row_at(connection, ticket.seq)
+    if row is not None and row.state == PENDING and not is_alive(connection, row.life, now):
+        connection.execute(_CLOSE, (EXPIRED if row.life.is_over(now) else WITHDRAWN, row.seq))

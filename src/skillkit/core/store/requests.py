@@ -1,0 +1,286 @@
+"""What callers ask -> requests that fit into the store, and what becomes of them; each step is one transaction."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from skillkit.core.exceptions import ConfigurationError, RequestClosedError
+from skillkit.core.store import request_rows as rows
+from skillkit.core.store.request_rows import Question, Row, Ticket, moment_now
+from skillkit.core.store.state import StateStore
+from skillkit.core.values.questions import Option, OptionAnswer, OptionRequest
+
+__all__ = [
+    "OptionLike",
+    "PastRequest",
+    "Requests",
+    "options_from",
+    "question_from",
+    "require_channel",
+    "require_offered",
+]
+
+OptionLike = Option | tuple[str, str] | str
+
+TITLE_CHARACTERS = 1_000
+MESSAGE_CHARACTERS = 20_000
+NAME_CHARACTERS = 256
+CONTEXT_CHARACTERS = 4_000_000
+MOST_OPTIONS = 50
+LONGEST_LIFE_SECONDS = 30 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class PastRequest:
+    """A request that is over; what it carried as context is not kept."""
+
+    request: OptionRequest
+    outcome: str
+    """answered, expired, withdrawn (the asker went on) or abandoned (the asker died)."""
+    answer: OptionAnswer | None
+
+
+class Requests:
+    """The requests of a world. Those that only look make no file."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def open(self, question: Question) -> OptionRequest:
+        """Makes it pending; gives what is open now."""
+        with self._store.transaction() as connection:
+            row = rows.row_at(connection, rows.open_row(connection, question, moment_now()))
+        return row.request if row is not None else question.request
+
+    def join(self, question: Question) -> Ticket:
+        """A place at the request, made pending if it is not."""
+        with self._store.transaction() as connection:
+            return rows.join(connection, question, moment_now())
+
+    def rejoin(self, request_id: str) -> Ticket:
+        """A place at a request that is open, or was answered while nobody waited."""
+        with self._store.transaction() as connection:
+            now = moment_now()
+            row = rows.newest_row(connection, request_id)
+            if row is None or not row.is_open(now):
+                raise _closed_error(request_id, row)
+            return rows.ticket_for(connection, row.seq, row.question(), now, now.steady + row.life.remaining(now))
+
+    def settle(self, ticket: Ticket, *, is_done: bool) -> OptionAnswer | Ticket | None:
+        """The answer; or where to wait on, elsewhere when another asker took what was for one; or None: time to go."""
+        with self._erasing() as connection:
+            now, question, answer = moment_now(), ticket.question, None
+            row = rows.row_at(connection, ticket.seq)
+            is_answered = row is not None and row.answer is not None
+            if row is not None and is_answered:
+                answer = rows.take(connection, row, question.single_use)
+            elif row is not None and row.state == rows.PENDING and not is_done:
+                return ticket
+            rows.leave(connection, ticket, now)
+            if answer is not None or is_done:
+                return answer
+            return rows.join(connection, question, now, None if is_answered else ticket.ends)
+
+    def leave(self, ticket: Ticket) -> None:
+        with self._erasing() as connection:
+            rows.leave(connection, ticket, moment_now())
+
+    def renew(self, tickets: Iterable[Ticket]) -> None:
+        """Say that these askers still wait."""
+        with self._store.transaction() as connection:
+            rows.renew(connection, tickets, moment_now())
+
+    def seqs_over(self, seqs: Iterable[int]) -> set[int]:
+        """Which of these numbers are not pending any more."""
+        with self._store.connection() as connection:
+            return rows.seqs_over(connection, seqs)
+
+    def collect(self, request_id: str) -> OptionAnswer | None:
+        """An answer that waits for its taker, once."""
+        with self._erasing() as connection:
+            row = rows.newest_row(connection, request_id)
+            return rows.take(connection, row) if row is not None and row.waits_for_its_taker(moment_now()) else None
+
+    def answer(self, request_id: str, option_id: str, channel: str, created_at: float | None) -> OptionAnswer:
+        if not self._store.path.exists():
+            raise _closed_error(request_id, None)
+        with self._erasing() as connection:
+            rows.close_dead(connection, moment_now())
+            row = rows.newest_row(connection, request_id)
+            if row is None or row.state != rows.PENDING:
+                connection.execute("commit")
+                raise _closed_error(request_id, row)
+            if created_at not in (None, row.request.created_at):
+                raise RequestClosedError(
+                    f"The request {request_id!r} was asked anew meanwhile. Look at it again.", request_id=request_id
+                )
+            require_offered(row.request, option_id)
+            answer = OptionAnswer(option_id, channel, time.time(), request_id)
+            rows.write_answer(connection, row.seq, answer)
+        return answer
+
+    def pending(self) -> list[OptionRequest]:
+        """What can be answered now, the oldest first."""
+        if not self._store.path.exists():
+            return []
+        with self._store.connection() as connection:
+            now = moment_now()
+            found = rows.pending_rows(connection)
+            return [row.request for row in found if rows.is_alive(connection, row.life, now)]
+
+    def pending_ids(self) -> list[tuple[int, str]]:
+        if not self._store.path.exists():
+            return []
+        with self._store.connection() as connection:
+            return rows.pending_ids(connection, moment_now())
+
+    def find(self, request_id: str) -> OptionRequest | PastRequest | None:
+        """The newest of its id."""
+        if not self._store.path.exists():
+            return None
+        with self._erasing() as connection:
+            rows.close_dead(connection, moment_now())
+            row = rows.newest_row(connection, request_id)
+        if row is None or row.state == rows.PENDING:
+            return None if row is None else row.request
+        return PastRequest(row.request, row.state, row.answer)
+
+    def past(self, limit: int) -> list[PastRequest]:
+        """The newest first."""
+        if not self._store.path.exists():
+            return []
+        with self._erasing() as connection:
+            rows.close_dead(connection, moment_now())
+            found = rows.past_rows(connection, limit)
+        return [PastRequest(row.request, row.state, row.answer) for row in found]
+
+    @contextmanager
+    def _erasing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that ends questions: nothing of what they showed is left on disk after it."""
+        changes = 0
+        try:
+            with self._store.transaction() as connection:
+                before = connection.total_changes
+                try:
+                    yield connection
+                finally:
+                    changes = connection.total_changes - before
+        finally:
+            if changes:
+                self._store.scrub()
+
+
+def _closed_error(request_id: str, row: Row | None) -> RequestClosedError:
+    if row is None:
+        return RequestClosedError(
+            f"There is no request {request_id!r} in this world. See what is waiting, or name another state folder.",
+            request_id=request_id,
+        )
+    if row.answer is not None:
+        return RequestClosedError(
+            f"The request {request_id!r} was answered before: {row.answer.option_id!r} by {row.answer.channel}. "
+            "The first answer wins.",
+            request_id=request_id,
+            option_id=row.answer.option_id,
+            channel=row.answer.channel,
+        )
+    why = {rows.EXPIRED: "has expired", rows.WITHDRAWN: "was withdrawn"}.get(row.state, "has lost whoever asked")
+    return RequestClosedError(f"The request {request_id!r} {why}. Let it be asked again.", request_id=request_id)
+
+
+def question_from(request: OptionRequest, expires_in: float, single_use: Iterable[str], *, is_held: bool) -> Question:
+    """Checked: nothing is cut, since a person must see the whole of what they answer."""
+    _require_storable(request)
+    _require_lifetime(expires_in)
+    return Question(request, _context_text(request.context), expires_in, tuple(single_use), is_held)
+
+
+def require_offered(request: OptionRequest, option_id: str) -> None:
+    offered = [option.id for option in request.options]
+    if option_id not in offered:
+        raise ConfigurationError(
+            f"{option_id!r} is no option of the request {request.id}. Answer with one of: {', '.join(offered)}."
+        )
+
+
+def options_from(given: Iterable[OptionLike]) -> tuple[Option, ...]:
+    """A text stands for an option whose label is its id."""
+    if isinstance(given, str):
+        raise ConfigurationError(f"Options are a list; {given!r} is one text. Write [{given!r}].")
+    return tuple(map(_option_from, given))
+
+
+def _option_from(given: object) -> Option:
+    match given:
+        case Option():
+            return given
+        case str():
+            return Option(given, given)
+        case (str() as name, str() as label):
+            return Option(name, label)
+        case _:
+            raise ConfigurationError(f"An option is an Option, an (id, label) pair or a text; {given!r} is none.")
+
+
+def _require_storable(request: OptionRequest) -> None:
+    _require_name(request.id, "A request's id")
+    _require_text(request.title, "A request's title", TITLE_CHARACTERS)
+    _require_text(request.message, "A request's message", MESSAGE_CHARACTERS, may_be_empty=True)
+    _require_text(request.session_id or "", "A session's id", NAME_CHARACTERS, may_be_empty=True)
+    if not 0 < len(request.options) <= MOST_OPTIONS:
+        raise ConfigurationError(f"A request has 1 to {MOST_OPTIONS} options, not {len(request.options)}.")
+    for option in request.options:
+        _require_name(option.id, "An option's id")
+        _require_text(option.label, "An option's label", NAME_CHARACTERS)
+    names = [option.id for option in request.options]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"Each option has an id of its own; these do not: {', '.join(names)}.")
+
+
+def _require_text(text: object, what: str, limit: int, *, may_be_empty: bool = False) -> None:
+    if not isinstance(text, str):
+        raise ConfigurationError(f"{what} is a text; {text!r} is none.")
+    if not text and not may_be_empty:
+        raise ConfigurationError(f"{what} must not be empty.")
+    if len(text) > limit:
+        raise ConfigurationError(f"{what} has at most {limit} characters, not {len(text)}. Shorten it.")
+
+
+def _require_name(text: object, what: str) -> None:
+    _require_text(text, what, NAME_CHARACTERS)
+    if not str(text).isprintable():
+        raise ConfigurationError(f"{what} has only characters that can be seen; {text!r} has others.")
+
+
+def require_channel(channel: str) -> None:
+    _require_name(channel, "A channel's name")
+
+
+def _require_lifetime(seconds: object) -> None:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
+    if not is_number or not 0 < seconds <= LONGEST_LIFE_SECONDS:  # type: ignore[operator]  # a number by now
+        raise ConfigurationError(
+            f"A request expires after a number of seconds above 0 and at most {LONGEST_LIFE_SECONDS}; "
+            f"{seconds!r} is not."
+        )
+
+
+def _context_text(context: Mapping[str, Any]) -> str:
+    if not isinstance(context, Mapping):
+        raise ConfigurationError(f"A request's context is a mapping; {type(context).__name__} is none.")
+    try:
+        text = json.dumps(dict(context), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"A request's context must be JSON: {error}.") from error
+    if len(text) > CONTEXT_CHARACTERS:
+        raise ConfigurationError(
+            f"A request's context has at most {CONTEXT_CHARACTERS} characters as JSON, not {len(text)}. Shorten it."
+        )
+    return text

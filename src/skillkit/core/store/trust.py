@@ -1,0 +1,158 @@
+"""What a person approved for longer than one run -> whether it covers this skill, as it is now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.paths import real_path
+from skillkit.core.store.state import StateStore
+from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.text import storable
+
+__all__ = ["AGENT_OWNER", "SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals", "first_covering"]
+
+# Sessions end without telling anybody; an approval that old is given again.
+SESSION_APPROVAL_SECONDS = 30 * 86_400.0
+NO_SESSION = ""
+AGENT_OWNER = "(agent)"
+"""Stands for a skill's name where an agent file was approved; no skill can have it."""
+
+_COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at, walls from approvals"
+_INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at, walls)
+    values (?, ?, ?, ?, ?, ?, ?, ?)"""
+_DELETE = "delete from approvals where kind = ? and session = ? and skill = ? and folder = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's lasting word about one skill with exactly this content, within the walls they were shown."""
+
+    kind: Literal["session", "trust"]
+    session_id: str | None
+    """None for trust, which holds in every session."""
+    skill: str
+    folder: str
+    """Its real path, by whatever links it was reached."""
+    digest: str
+    channel: str
+    approved_at: float
+    walls: Bounds | None
+    """What a run may get under it; None covers none."""
+
+
+class StandingApprovals:
+    """Session approvals and trust of one world; each is bound to a digest and to walls, and covers no others."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def approve_in_session(
+        self, session_id: str, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds
+    ) -> Approval:
+        """Holds for this session only; a new digest of the same skill takes the place of the old one."""
+        if not session_id:
+            raise ConfigurationError("An approval for a session needs the session's id; ask for a single run instead.")
+        approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time(), walls)
+        return self._keep(approval)
+
+    def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds | None) -> Approval:
+        """Holds until it is removed; a new digest of the same skill takes the place of the old one.
+
+        Without walls it covers no run: it is about a file that is only read.
+        """
+        return self._keep(Approval("trust", None, skill, real_path(folder), digest, channel, time.time(), walls))
+
+    def covering(self, session_id: str | None, skill: str, digest: str, walls: Bounds) -> Approval | None:
+        """The approval under which this skill, with this content, may run in this session within these walls."""
+        return first_covering(self.of_content(session_id, skill, digest), walls)
+
+    def of_content(self, session_id: str | None, skill: str, digest: str) -> list[Approval]:
+        """What a person approved of this content in this session, within whichever walls."""
+        found = self._find("where skill = ? and digest = ? order by kind desc", storable(skill), digest)
+        session = storable(session_id or NO_SESSION)
+        return [each for each in found if _holds(each, session)]
+
+    def trusted(self) -> list[Approval]:
+        """By name, then folder."""
+        return self._find("where kind = 'trust' order by skill, folder")
+
+    def in_sessions(self) -> list[Approval]:
+        """What still holds for a session; by session, name, then folder."""
+        found = self._find("where kind = 'session' order by session, skill, folder")
+        return [each for each in found if _holds(each, each.session_id or NO_SESSION)]
+
+    def end_in_sessions(self, *, skill: str | None = None, session_id: str | None = None) -> list[Approval]:
+        """What does not hold any more; without a skill all of them, without a session in every one."""
+        name, session = (None if each is None else storable(each) for each in (skill, session_id))
+        found = self.in_sessions()
+        gone = [each for each in found if name in (None, each.skill) and session in (None, each.session_id)]
+        self._remove(gone)
+        return gone
+
+    def remove_trust(self, skill: str, *, folder: str | Path | None = None) -> list[Approval]:
+        """What is not trusted any more; without a folder, wherever the skill was."""
+        place = None if folder is None else storable(real_path(folder))
+        gone = [each for each in self.trusted() if each.skill == storable(skill) and place in (None, each.folder)]
+        self._remove(gone)
+        return gone
+
+    def last_approved_digest(self, skill: str, folder: str | Path) -> str | None:
+        """Of what a person approved last, to show what changed since."""
+        place = (storable(skill), storable(real_path(folder)))
+        found = self._find("where skill = ? and folder = ? order by seq desc limit 1", *place)
+        return found[0].digest if found else None
+
+    def digests(self) -> frozenset[str]:
+        """Everything some approval is about; their copies are kept."""
+        return frozenset(each.digest for each in self._find(""))
+
+    def _remove(self, gone: list[Approval]) -> None:
+        """Only as they were when they were found; who approved other content meanwhile meant that."""
+        if not gone:
+            return
+        with self._store.transaction() as connection:
+            connection.executemany(
+                f"{_DELETE} and digest = ?",
+                [(each.kind, each.session_id or NO_SESSION, each.skill, each.folder, each.digest) for each in gone],
+            )
+
+    def _find(self, which: str, *values: str) -> list[Approval]:
+        """Looking makes no file."""
+        if not self._store.path.exists():
+            return []
+        with self._store.connection() as connection:
+            return [*map(_approval_from, connection.execute(f"{_COLUMNS} {which}", values).fetchall())]
+
+    def _keep(self, approval: Approval) -> Approval:
+        """In the place of what was kept for the same, and with the session approvals gone that are too old."""
+        names = map(storable, (approval.session_id or NO_SESSION, approval.skill, approval.folder))
+        place = (approval.kind, *names)
+        walls = approval.walls.to_text() if approval.walls else ""
+        oldest = approval.approved_at - SESSION_APPROVAL_SECONDS
+        with self._store.transaction() as connection:
+            connection.execute("delete from approvals where kind = 'session' and approved_at < ?", (oldest,))
+            connection.execute(_DELETE, place)
+            connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at, walls))
+        return approval
+
+
+def first_covering(approvals: Iterable[Approval], walls: Bounds) -> Approval | None:
+    """The first under which a run within these walls gets nothing that was not shown."""
+    return next((each for each in approvals if each.walls is not None and each.walls.hold(walls)), None)
+
+
+def _holds(approval: Approval, session: str) -> bool:
+    if approval.kind == "trust":
+        return True
+    is_recent = time.time() - approval.approved_at < SESSION_APPROVAL_SECONDS
+    return is_recent and approval.session_id == session != NO_SESSION
+
+
+def _approval_from(values: tuple[Any, ...]) -> Approval:
+    kind, session, skill, folder, digest, channel, approved_at, walls = values
+    return Approval(kind, session or None, skill, folder, digest, channel, approved_at, Bounds.from_text(walls))

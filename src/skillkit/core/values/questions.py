@@ -1,0 +1,184 @@
+"""What a person is asked before a script runs, and what they answered: values that every channel shares."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from skillkit.core.exceptions import ConfigurationError
+
+__all__ = [
+    "ANSWER_SECONDS",
+    "OPTIONS",
+    "SINGLE_USE",
+    "Approver",
+    "Cancel",
+    "FileChange",
+    "Option",
+    "OptionAnswer",
+    "OptionRequest",
+    "Prompt",
+    "PromptCommand",
+    "RiskFlag",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to answer a request."""
+
+    id: str
+    label: str
+
+
+OPTIONS = (
+    Option("yes_once", "Yes once"),
+    Option("yes_in_session", "Yes in this session"),
+    Option("no", "No"),
+)
+"""What a script approval offers, exactly."""
+
+
+ANSWER_SECONDS = 3600.0
+"""How long a question about a script can be answered where its channel sets no time of its own."""
+
+SINGLE_USE = "single_use"
+"""Where a script's request says in its context which answers are for one of its askers alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRequest:
+    """A question to a person, answered by the id of one option."""
+
+    id: str
+    title: str
+    message: str
+    options: tuple[Option, ...]
+    context: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    session_id: str | None = None
+    created_at: float = dataclasses.field(default=0.0, compare=False)
+    expires_at: float = dataclasses.field(default=0.0, compare=False)
+
+    @property
+    def single_use(self) -> tuple[str, ...]:
+        """Which answers are for one asker alone; where the request does not say, a yes for one run."""
+        return tuple(self.context.get(SINGLE_USE, ("yes_once",)))
+
+    def asked(self, now: float, seconds: float = ANSWER_SECONDS) -> OptionRequest:
+        """The same, asked at this moment and open for so long."""
+        return dataclasses.replace(self, created_at=now, expires_at=now + seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionAnswer:
+    """Which option was chosen, through which channel; `request_id` names the one question it answers."""
+
+    option_id: str
+    channel: str
+    answered_at: float
+    request_id: str = ""
+
+
+class Cancel(Protocol):
+    """What tells that an answer is not wanted any more: a `threading.Event`, or several reasons as one."""
+
+    def is_set(self) -> bool: ...
+
+
+class Approver(Protocol):
+    """A way to reach a person. `ask` gives their answer or raises ApprovalUnavailableError; silence is no yes."""
+
+    @property
+    def channel(self) -> str: ...
+
+    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RiskFlag:
+    """Something a reader should look at; it informs and never decides."""
+
+    kind: str
+    """network, process, delete, obfuscation, hidden_text, outside_write or credentials."""
+    message: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file that differs from what was approved last."""
+
+    kind: str
+    """changed, added or removed; `more` for all files that are too many to show."""
+    path: str
+    diff: str
+    """Unified, cut to a bounded length; empty where there is no text to compare."""
+    unseen: int = 0
+    """Added lines that the diff does not show, or not to their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCommand:
+    """One script that would run, with what it is given."""
+
+    script: str
+    argv: tuple[str, ...]
+    stdin: str
+    """As text; empty when nothing is fed to the script."""
+    source: str
+    """The script itself, cut to a bounded length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What is shown, in this order; all text from the skill is untrusted and made harmless by who shows it."""
+
+    skill: str
+    origin: str
+    """The folder the skill comes from."""
+    reasons: tuple[str, ...]
+    risks: tuple[RiskFlag, ...]
+    changes: tuple[FileChange, ...] | None
+    """Since the last approval; None when the skill was never approved."""
+    commands: tuple[PromptCommand, ...]
+    walls: tuple[str, ...]
+    """What the walls will and will not allow, one sentence each."""
+    digest: str
+    approved: str = ""
+    """The digest of what was approved last, where its copy is there to compare with."""
+
+    @property
+    def unseen(self) -> int:
+        """How many lines that are new since the last approval are not shown."""
+        return sum(change.unseen for change in self.changes or ())
+
+    def to_context(self) -> dict[str, Any]:
+        """As JSON, for the request that carries it."""
+        return {"prompt": dataclasses.asdict(self)}
+
+    @classmethod
+    def from_context(cls, context: Mapping[str, Any]) -> Prompt | None:
+        """The prompt a request carries; None for a request about something else."""
+        kept = context.get("prompt")
+        if kept is None:
+            return None
+        try:
+            changes = kept["changes"]
+            return cls(
+                skill=kept["skill"],
+                origin=kept["origin"],
+                reasons=tuple(kept["reasons"]),
+                risks=tuple(RiskFlag(**each) for each in kept["risks"]),
+                changes=None if changes is None else tuple(FileChange(**each) for each in changes),
+                commands=tuple(PromptCommand(**{**each, "argv": tuple(each["argv"])}) for each in kept["commands"]),
+                walls=tuple(kept["walls"]),
+                digest=kept["digest"],
+                approved=kept.get("approved", ""),
+            )
+        except (KeyError, TypeError) as error:
+            raise ConfigurationError(
+                f"A request's prompt is not as skillkit writes it ({error}). Ask again with this version."
+            ) from error

@@ -1,0 +1,265 @@
+"""What passes through a run, from the command to the result: frozen values that check themselves when made."""
+
+from __future__ import annotations
+
+import select
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skillkit.core.exceptions import SkillKitError
+from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.questions import OptionRequest
+from skillkit.core.values.skills import Workspace
+
+__all__ = [
+    "NO_CONTROL",
+    "PROGRAM_OWNER",
+    "READ_FROM_CODE",
+    "TIMEOUT_EXIT_CODE",
+    "Artifact",
+    "Decision",
+    "Isolation",
+    "Manifest",
+    "OnOutput",
+    "PreparedRun",
+    "ProcessExit",
+    "Ran",
+    "RunControl",
+    "ScriptCommand",
+    "ScriptExecutionResult",
+]
+
+TIMEOUT_EXIT_CODE = 124
+READ_FROM_CODE = "128+N read as signal N for crashes"
+SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
+PROGRAM_OWNER = "(program)"
+"""What stands in the place of the skill's name where a program of the machine runs."""
+
+OnOutput = Callable[[str, bytes], None]
+"""Gets "stdout" or "stderr", and bytes as they come."""
+
+
+class Decision(IntEnum):
+    """Ordered so that the strictest of several decisions is their maximum."""
+
+    ALLOW = 0
+    ASK = 1
+    DENY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Every file of a skill by relative path with what it holds, in order, and the digest of that list."""
+
+    digest: str
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCommand:
+    """One script, ready to start: nothing here needs looking up again."""
+
+    skill_name: str
+    digest: str
+    """Of the whole skill as it was when the command was made."""
+    base_directory: Path
+    script_path: Path
+    """Absolute and resolved, inside the skill."""
+    script_name: str
+    """Relative to the skill."""
+    interpreter: str
+    """The name policies know it by."""
+    allowed_tools: tuple[str, ...]
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str] = field(hash=False)
+    stdin: bytes = field(repr=False)
+    timeout: float
+    output_limit: int
+    arguments: object = field(hash=False, repr=False)
+    script_arguments: tuple[str, ...]
+    session_id: str | None
+    workspace: Workspace | None
+    manifest: Manifest | None = field(default=None, repr=False, compare=False)
+    """What the digest was taken of."""
+    argument_paths: tuple[str, ...] = ()
+    """Real paths that exist and that the arguments name, beyond skill and workspace."""
+    closed_paths: tuple[str, ...] = ()
+    """Those of `argument_paths` that are never granted."""
+    has_unread_arguments: bool = False
+    """Whether there were more arguments than were looked through for paths."""
+    agent_facing: bool = False
+    """Whether a model chose the arguments."""
+    call_id: str = ""
+    """By which the surface tells two equal calls apart."""
+    from_instructions: bool = False
+    """Whether the skill's text asks for this run, and nobody else."""
+    is_program: bool = False
+    """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
+
+    @property
+    def searches_upwards(self) -> bool:
+        """Whether its interpreter takes modules and settings from every folder above it: code that nobody approved."""
+        return self.interpreter in SEARCHING_UPWARDS and not self.is_program
+
+
+class ProcessExit(NamedTuple):
+    """What a process did, as bytes and numbers; nothing is judged yet."""
+
+    status: int
+    """An exit code, or minus the number of the signal that ended it."""
+    stdout: bytes
+    stderr: bytes
+    stdout_bytes: int
+    stderr_bytes: int
+    duration_ms: float
+    timed_out: bool
+    cancelled: bool
+    leftovers_killed: int
+    kill: str
+
+
+class RunControl(NamedTuple):
+    """How a caller listens to a run and stops it."""
+
+    cancel: threading.Event | None = None
+    """Stops the run when it is set; looked at every 20 ms."""
+    wakeup_fd: int | None = None
+    """A descriptor that stops the run at once when it becomes readable; Windows cannot look at one."""
+    on_output: OnOutput | None = None
+
+    def is_set(self) -> bool:
+        """Whether the caller wants it stopped."""
+        if self.cancel is not None and self.cancel.is_set():
+            return True
+        if self.wakeup_fd is None or not hasattr(select, "poll"):
+            return False
+        poller = select.poll()
+        poller.register(self.wakeup_fd, select.POLLIN)
+        return bool(poller.poll(0))
+
+
+NO_CONTROL = RunControl()
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What was really in force around a run, layer by layer."""
+
+    tier: str = "none"
+    files: str = "none"
+    network: str = "none"
+    processes: str = "session"
+    kill: str = "best-effort"
+    skill: str = "folder"
+    """What ran: the skill's folder, a `snapshot` of it in the state folder, or one `mounted` in its place."""
+    status: str = "exact"
+    """Whether a signal's death is seen as such, or read from an exit code above 128."""
+    limits: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that a script left in its work folder."""
+
+    path: Path
+    size: int
+    relative_path: Path
+    """Below the work folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptExecutionResult:
+    """How a run ended. A script cannot forge `timed_out`, `cancelled` or `signal`: only the runner sets them."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    execution_time_ms: float
+    script_path: Path
+    signal: str | None = None
+    signal_number: int | None = None
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    timed_out: bool = False
+    cancelled: bool = False
+    isolation: Isolation = Isolation()
+    artifacts: tuple[Artifact, ...] = ()
+    hint: str = ""
+
+    def __post_init__(self) -> None:
+        if self.signal is not None and (self.exit_code >= 0 or self.signal_number != -self.exit_code):
+            raise ValueError(
+                f"Signal {self.signal} ({self.signal_number}) does not match exit code {self.exit_code}: "
+                "a signal's exit code is minus its number."
+            )
+        if self.timed_out and self.exit_code != TIMEOUT_EXIT_CODE:
+            raise ValueError(f"A run that timed out has exit code {TIMEOUT_EXIT_CODE}, not {self.exit_code}.")
+
+    @property
+    def success(self) -> bool:
+        """Whether the script ended with exit code 0."""
+        return self.exit_code == 0
+
+    @property
+    def timeout(self) -> bool:
+        """Whether the runner ended it after its time; a script cannot forge that."""
+        return self.timed_out
+
+    @property
+    def signaled(self) -> bool:
+        """Whether a signal ended it."""
+        return self.signal is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """What was decided about a command; with ASK, the question that is open."""
+
+    resolved: ScriptCommand | None
+    """None for a call that could not be made a command."""
+    decision: Decision
+    reasons: tuple[str, ...]
+    request: OptionRequest | None = None
+    error: SkillKitError | None = None
+    """What a refusal raises."""
+    is_coverable: bool = False
+    """Whether an approval of the same content, given meanwhile, answers the question too."""
+    channel: str | None = None
+    """Through which the approval came that allows this."""
+    bounds: Bounds | None = None
+    """What a person's word for this is about, where one is asked for or was given."""
+    asked_for: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the record says of a call that could not be made a command."""
+
+    @property
+    def command(self) -> ScriptCommand:
+        """What would run; where nothing could be resolved, the error that says why."""
+        if self.resolved is None:
+            raise self.error or SkillKitError("Nothing was resolved, so nothing can run.")
+        return self.resolved
+
+
+class Ran(NamedTuple):
+    """What came of a run that was started."""
+
+    command: ScriptCommand
+    """As it ran: on a copy, where it did not run from its own place."""
+    ended: ProcessExit | None
+    """None where no process came to be."""
+    result: ScriptExecutionResult | None
+    set_aside: tuple[str, ...] = ()
+    """What the script made under names that others obey, and that was moved away."""
+    error: BaseException | None = None
+    """What stopped it from outside, as an interrupt; the result then says how far it came."""
+
+    def outcome(self) -> ScriptExecutionResult:
+        """The result; what stopped the run is raised."""
+        if self.error is not None or self.result is None:
+            raise self.error or SkillKitError("A run came to no end. Run it again.")
+        return self.result

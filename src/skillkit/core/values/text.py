@@ -1,0 +1,77 @@
+"""Text from anywhere -> the same made harmless: nothing hides, reorders, starts a line or cannot be stored."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["is_plain", "map_texts", "on_one_line", "plural", "shown_path", "spell_out", "storable", "visible"]
+
+# Characters that change how the text around them is shown: they can make it lie. Those that nobody has
+# assigned yet are drawn as each terminal likes.
+HIDING_CATEGORIES = frozenset(("Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"))
+# Letters, marks and symbols that are drawn as nothing at all: fillers, blanks, selectors of variants.
+UNSEEN = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, [*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)]))
+)
+# No script needs more marks on one character; a pile of them paints over the lines around it.
+MARKS_ON_ONE_CHARACTER = 4
+
+
+def visible(text: str) -> str:
+    """Control, bidirectional and unseen characters written out as `\\x1b` or `\\u202e`; few marks on a letter."""
+    if text.isascii() and text.isprintable():
+        return text
+    shown = []
+    room = 0
+    for char in text:
+        if unicodedata.category(char)[0] == "M":
+            room -= 1
+            plain = room >= 0 and char not in UNSEEN
+        else:
+            plain = is_plain(char)
+            room = MARKS_ON_ONE_CHARACTER if plain and not char.isspace() else 0
+        shown.append(char if plain else spell_out(char))
+    return "".join(shown)
+
+
+def is_plain(char: str) -> bool:
+    return char in "\n\t" or (unicodedata.category(char) not in HIDING_CATEGORIES and char not in UNSEEN)
+
+
+def spell_out(char: str) -> str:
+    code = ord(char)
+    if code <= 0xFF:  # noqa: PLR2004 - the range that has a short form
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004
+
+
+def on_one_line(text: str) -> str:
+    """Visible, and line breaks and tabs written out too."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def plural(count: int, word: str) -> str:
+    """`1 skill`, `2 skills`."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def storable(text: str) -> str:
+    """What stands for bytes that are no UTF-8 written out as `\\udcff`: it could be neither stored nor sent."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def shown_path(path: str) -> str:
+    """A name that is not text is written so that it can be kept and shown: its bytes as `\\xff`."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def map_texts(change: Callable[[str], str], value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
+    """The same structure with every text in it changed, keys too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {map_texts(change, key): map_texts(change, each) for key, each in value.items()}
+    return [map_texts(change, each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,117 @@
+"""Several runs that one skill asks for -> one question to a person, then each run by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from skillkit.core.ask.approvals import unavailable
+from skillkit.core.ask.questions import joint_request
+from skillkit.core.exceptions import ApprovalUnavailableError, ContentChangedError, ScriptRefusedError, SkillKitError
+from skillkit.core.models import Skill
+from skillkit.core.resolve import CallArguments
+from skillkit.core.values.questions import Approver, OptionAnswer
+from skillkit.core.values.runs import NO_CONTROL, Decision, PreparedRun, RunControl, ScriptExecutionResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.flow import Flow
+
+__all__ = ["Outcome", "execute_batch"]
+
+Outcome = ScriptExecutionResult | SkillKitError
+"""How a run ended, or why there was none."""
+
+Result = TypeVar("Result")
+
+
+def execute_batch(
+    flow: Flow,
+    skill: Skill,
+    calls: Sequence[CallArguments],
+    control: RunControl = NO_CONTROL,
+    *,
+    approver: Approver | None = None,
+) -> list[Outcome]:
+    """One outcome for each call, in order; whatever happens to one, the others go on."""
+    answers: dict[str, OptionAnswer] | None = {}
+    problem = None
+    runs = _prepare_all(flow, skill, calls)
+    try:
+        answers = _ask(flow, runs, approver or flow.approver, control)
+        if answers is None:  # somebody's word for the session covers them by now
+            runs = _prepare_all(flow, skill, calls)
+    except SkillKitError as error:
+        problem = error
+
+    def complete(run: PreparedRun) -> ScriptExecutionResult:
+        if control.is_set():
+            flow.record_refusal(_cancelled(run), run)
+        answer = (answers or {}).get(run.request.id) if run.request is not None else None
+        if run.decision is Decision.ASK and answer is None:
+            flow.record_refusal(_unanswered(run, problem), run)
+        return flow.complete(run, answer, control)
+
+    return [run if isinstance(run, SkillKitError) else _result_or_error(partial(complete, run)) for run in runs]
+
+
+def _result_or_error(act: Callable[[], Result]) -> Result | SkillKitError:
+    try:
+        return act()
+    except SkillKitError as error:
+        return error
+
+
+def _prepare_all(flow: Flow, skill: Skill, calls: Sequence[CallArguments]) -> list[PreparedRun | SkillKitError]:
+    """Without effects, but for the record of what cannot even be resolved."""
+
+    def prepare(call: CallArguments) -> PreparedRun:
+        try:
+            return flow.prepare(skill, call)
+        except SkillKitError as error:
+            flow.record_unresolved(error, skill.name, call)
+
+    return [_result_or_error(partial(prepare, call)) for call in calls]
+
+
+def _ask(
+    flow: Flow, runs: Sequence[PreparedRun | SkillKitError], approver: Approver | None, control: RunControl
+) -> dict[str, OptionAnswer] | None:
+    """For each run that asks, the answer under its own request's id; None where all are covered meanwhile."""
+    asking = [run for run in runs if isinstance(run, PreparedRun) and run.decision is Decision.ASK]
+    if not asking:
+        return {}
+    question = asking[0] if len(asking) == 1 else _joint_question(flow, asking)
+    answer = flow.approvals.answer_for(question, approver, control)
+    if answer is None:
+        return None
+    if question.request is None or answer.request_id != question.request.id:
+        return {}  # an answer to something else is none
+    ids = [run.request.id for run in asking if run.request is not None]
+    return {request_id: replace(answer, request_id=request_id) for request_id in ids}
+
+
+def _joint_question(flow: Flow, runs: Sequence[PreparedRun]) -> PreparedRun:
+    """The first run with the question about all of them, and every reason once."""
+    if len({run.command.digest for run in runs}) > 1:
+        reason = f"{runs[0].command.skill_name} changed while it was looked at"
+        raise ContentChangedError(f"{reason}, so nobody was asked. Load it again.", reasons=[reason])
+    reasons = tuple(dict.fromkeys(reason for run in runs for reason in run.reasons))
+    request = joint_request(runs, flow.prompt([run.command for run in runs], reasons))
+    return replace(runs[0], reasons=reasons, request=request, is_coverable=all(run.is_coverable for run in runs))
+
+
+def _unanswered(run: PreparedRun, problem: SkillKitError | None) -> SkillKitError:
+    """Why this one does not run; what kept the question from being asked is the same for all."""
+    if problem is not None and not isinstance(problem, ApprovalUnavailableError):
+        return problem
+    cause = problem.__cause__ if problem is not None else None
+    return unavailable(run, cause if isinstance(cause, ApprovalUnavailableError) else None)
+
+
+def _cancelled(run: PreparedRun) -> ScriptRefusedError:
+    reason = "the call was cancelled before it started"
+    command = run.command
+    return ScriptRefusedError(f"{command.skill_name}: {command.script_name} did not run: {reason}.", reasons=[reason])

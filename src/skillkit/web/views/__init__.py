@@ -1,0 +1,1 @@
+"""The pages, and the same as JSON: a request of a browser or a program -> a response."""

@@ -1,0 +1,1 @@
+"""What several tests need: folders, machines, people who answer, servers, terminals."""
