@@ -66,7 +66,7 @@ while time.monotonic() < until:
 print("done")
 """
 RUN = """
-import sys, threading
+import os, sys, threading
 from dataclasses import replace
 from pathlib import Path
 import skillkit
@@ -74,7 +74,9 @@ from skillkit import STANDARD, TRUSTED, SkillManager
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import MAKERS, Choice
 place, tier, mark, seconds = Path(sys.argv[1]), *sys.argv[2:]
-print(skillkit.__file__, flush=True)
+def say(text):  # two threads speak: one system call for each line, so that none is cut by the other
+    os.write(1, (text + "\\n").encode())
+say(skillkit.__file__)
 if tier != "none":
     tiers.this_machines = Choice({tier: MAKERS["linux"][tier]})
 policy = TRUSTED if tier == "none" else replace(STANDARD, sandbox="required")
@@ -85,14 +87,14 @@ with SkillManager(place / "skills", "", [], [], workspace=workspace, policy=poli
         result = m.execute_skill_script(
             "demo", "change", argv=[str(workspace), mark, seconds], timeout=60, on_output=lambda *_: begun.set()
         )
-        print("changer:", result.stdout.split(), result.stderr, flush=True)
+        say(f"changer: {result.stdout.split()} {result.stderr}")
     other = threading.Thread(target=change)
     other.start()
     begun.wait(30)
     while other.is_alive():
-        print(m.execute_skill_script("demo", "run").stdout.strip(), flush=True)
+        say(m.execute_skill_script("demo", "run").stdout.strip())
     other.join()
-    print(m.execute_skill_script("demo", "run").stdout.strip(), flush=True)
+    say(m.execute_skill_script("demo", "run").stdout.strip())
 """
 
 
