@@ -74,12 +74,11 @@ class Verification:
 
 def exact_fields(fields: Mapping[str, JSON], place: str = "fields") -> dict[str, JSON]:
     """A copy in plain dicts and lists; what has no exact JSON form is refused by name."""
-    exact: dict[str, JSON] = {}
-    for key, value in fields.items():
+    plain = dict(fields)  # what was given may say something else when it is read again
+    for key in plain:
         if not isinstance(key, str):
             raise TypeError(f"{place} has the key {key!r}; keys of a record are text.")
-        exact[key] = value if type(value) in _SCALARS else _exact(value, key)
-    return exact
+    return {key: value if type(value) in _SCALARS else _exact(value, key) for key, value in plain.items()}
 
 
 def _exact(value: JSON, place: str) -> JSON:

@@ -148,6 +148,11 @@ def shown_text(text: str, limit: int = TEXT_CHARACTERS) -> str:
     return cut_text(shown, limit)
 
 
+def _is_digest(name: str, value: JSON) -> bool:
+    """What skillkit computed itself and is long and random all the same."""
+    return name in _DIGEST_NAMES and isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
 class _Room:
     """How much of a record is still free."""
 
@@ -156,14 +161,14 @@ class _Room:
 
     def mapping(self, fields: Mapping[str, JSON], levels: int) -> dict[str, JSON]:
         shown: dict[str, JSON] = {}
+        known = _unchanged  # most names and texts are: a call for each would cost more than all else here
         for name, value in islice(fields.items(), ITEMS):
-            kept = name if name in _unchanged else shown_text(name, NAME_CHARACTERS)
-            is_digest = name in _DIGEST_NAMES and isinstance(value, str) and _DIGEST.fullmatch(value)
-            if is_digest or value is None or value is True or value is False:
+            kept = name if name in known else shown_text(name, NAME_CHARACTERS)
+            if type(value) is str and value in known and self.characters >= _SHORT_CHARACTERS:
                 shown[kept] = value
-            elif type(value) is str and value in _unchanged and self.characters >= _SHORT_CHARACTERS:
-                shown[kept] = value  # most are: a call for each would cost more than all else here
                 self.characters -= len(value)
+            elif value is None or value is True or value is False or _is_digest(name, value):
+                shown[kept] = value
             else:
                 shown[kept] = self.value(value, levels)
         return shown

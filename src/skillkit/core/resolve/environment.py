@@ -83,8 +83,8 @@ def script_environment(
 ) -> dict[str, str]:
     """An allow-list, what policy passes by name, and what the script should know of its skill and its place."""
     named = own if policy.inherit_environment else policy.pass_environment
-    # Asked for each name once: another thread may remove one meanwhile.
-    asked = (*PASSED, *(name for name in named if not is_never_passed(name)))
+    # Only names that are set are asked for, each once: another thread may remove one meanwhile.
+    asked = (*PASSED.intersection(own), *(name for name in named if not is_never_passed(name)))
     built = USUAL | {name: value for name in asked if (value := own.get(name)) is not None}
     for name in CODE_FOLDERS & built.keys():
         if folders := _outside_folders(built.pop(name), base_directory, workspace):
