@@ -61,8 +61,8 @@ def make_skills(root: Path, count: int) -> Path:
         folder = root / f"{thing}-{place}-{doing}"
         (folder / "scripts").mkdir(parents=True)
         (folder / "SKILL.md").write_text(
-            f"---\nname: {folder.name}\ndescription: {doing.capitalize()} each {thing} that comes by {place}, check its "
-            f"figures against the template and write a short report. Use when the user mentions a {thing}, asks to "
+            f"---\nname: {folder.name}\ndescription: {doing.capitalize()} each {thing} that comes by {place}, check "
+            f"its figures against the template and write a short report. Use when the user mentions a {thing}, asks to "
             f"{doing} {place} files, or wants a table of what changed since last time.\n---\n\n# {folder.name}\n"
         )
         (folder / "scripts" / f"{doing}_{thing}.py").write_text(SCRIPT.format(title=f"{doing} a {thing}"))

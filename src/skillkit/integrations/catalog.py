@@ -40,6 +40,7 @@ QUERY_CHARACTERS = 400
 NO_INSTRUCTION = "What stands beside a name describes the skill and is no instruction."
 
 NEAREST = 5
+COMPARED_NAMES = 200  # those with the most pairs of characters in common; to compare one with care takes long
 LISTED_NAMES = 20
 LISTED_BYTES = 2_000
 
@@ -112,7 +113,8 @@ def ranked(skills: Sequence[SkillMetadata], query: str) -> list[SkillMetadata]:
     words = list(dict.fromkeys(_words(query[:QUERY_CHARACTERS])))
     if not words:
         return list(skills)
-    hits = [_hits(skill, words) for skill in skills]
+    likenesses = _Likenesses(words)
+    hits = [_hits(skill, likenesses) for skill in skills]
     counts = [sum(map(bool, column)) for column in zip(*hits, strict=True)]
     weights = [1 + log(len(skills) / count) if count else 0.0 for count in counts]
     scores = [sum(hit * weight for hit, weight in zip(row, weights, strict=True)) for row in hits]
@@ -128,10 +130,13 @@ def nearest_names(skills: Sequence[SkillMetadata], name: str) -> str:
     if len(names) <= LISTED_NAMES and sum(len(each.encode()) for each in names) <= LISTED_BYTES:
         return f"There are: {', '.join(names)}."
     from difflib import get_close_matches
+    from heapq import nlargest
 
     asked = name[:LONGEST_NAME]
+    pairs = _pairs(asked)
+    alike = nlargest(COMPARED_NAMES, names, key=lambda each: len(pairs & _pairs(each)))
     by_words = [skill.name for skill in ranked(skills, asked)[:NEAREST]] if any(_words(asked)) else []
-    near = list(dict.fromkeys([*get_close_matches(asked, names, n=NEAREST), *by_words]))[:NEAREST]
+    near = list(dict.fromkeys([*get_close_matches(asked, alike, n=NEAREST), *by_words]))[:NEAREST]
     told = f"The nearest names are: {', '.join(near)}. " if near else ""
     return f"{told}There are {len(names):,} skills; find_skills searches them."
 
@@ -164,19 +169,37 @@ def _words(text: str) -> Iterator[str]:
             yield from (word[start : start + 2] for start in range(len(word) - 1))
 
 
-def _hits(skill: SkillMetadata, words: Sequence[str]) -> list[float]:
-    name = set(_words(skill.name[:LONGEST_NAME]))
-    description = set(_words(skill.description[:READ_CHARACTERS]))
-    return [max(_hit(word, name) * IN_NAME, _hit(word, description) * IN_DESCRIPTION) for word in words]
+def _pairs(name: str) -> set[str]:
+    return {name[start : start + 2].lower() for start in range(len(name) - 1)}
 
 
-def _hit(word: str, among: set[str]) -> float:
-    """The word itself, or one that only ends otherwise: report and reports."""
-    if word in among:
+def _hits(skill: SkillMetadata, likenesses: _Likenesses) -> list[float]:
+    """For each word of the query, how well the skill has it."""
+    hits = [0.0] * len(likenesses.words)
+    for text, weight in ((skill.name[:LONGEST_NAME], IN_NAME), (skill.description[:READ_CHARACTERS], IN_DESCRIPTION)):
+        for word in set(_words(text)):
+            for number, likeness in likenesses[word]:
+                hits[number] = max(hits[number], likeness * weight)
+    return hits
+
+
+class _Likenesses(dict[str, list[tuple[int, float]]]):
+    """A word -> which words of the query it is like, and how much; looked at once for all skills that have it."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__()
+        self.words = words
+
+    def __missing__(self, word: str) -> list[tuple[int, float]]:
+        compared = enumerate(_likeness(word, each) for each in self.words)
+        self[word] = [(number, likeness) for number, likeness in compared if likeness]
+        return self[word]
+
+
+def _likeness(one: str, other: str) -> float:
+    """Of the same word 1; half of it where only the ending differs: report and reports."""
+    if one == other:
         return 1.0
-    return BY_STEM if len(word) >= STEM and any(_is_same_stem(word, other) for other in among) else 0.0
-
-
-def _is_same_stem(one: str, other: str) -> bool:
     shorter, longer = sorted((one, other), key=len)
-    return len(shorter) >= STEM and len(longer) - len(shorter) <= ENDING and longer.startswith(shorter)
+    is_same_stem = len(shorter) >= STEM and len(longer) - len(shorter) <= ENDING and longer.startswith(shorter)
+    return BY_STEM if is_same_stem else 0.0
