@@ -6,12 +6,9 @@ import json
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import mcp_types as types
 from anyio.from_thread import start_blocking_portal
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp.client.client import Client
@@ -25,9 +22,11 @@ from skillkit.integrations.mcp.server import create_server
 VOCABULARY = "rs-bpe==0.1.0"
 VOCABULARY_FOLDER = Path(__file__).parents[1] / ".tools" / "vocabulary"
 BYTES_OF_A_TOKEN = 3.5
-NATIVE = "hosts themselves at 500 skills: Claude Code 5.9k (48 described), Codex 7.7k, Gemini and opencode 59k"
-BOUNDS = {5: (1_000, 900), 50: (3_500, 3_000), 500: (6_000, 6_000)}
-WHY = "every skill is described as far as 6 kB go"
+NATIVE = "hosts that list skills themselves: Claude Code 5.9k (48 described), Codex 7.7k, Gemini and opencode 59k"
+BOUNDS = {
+    "MCP": {5: (1_000, 950), 50: (3_000, 2_500), 500: (6_000, 5_900)},
+    "LangChain": {5: (1_500, 1_200), 50: (12_000, 11_500), 500: (6_000, 5_900)},
+}
 
 DOING = "extract convert summarise validate merge translate review compare plot schedule".split()
 THINGS = "invoice contract spreadsheet calendar dataset presentation transcript changelog schema ticket".split()
@@ -38,19 +37,13 @@ SCRIPT = '#!/usr/bin/env python3\n"""{title}.\n\nReads the file named first."""\
 def rows(work: Path) -> list[Row]:
     count_tokens, how = counting()
     found = []
-    for skills, (must, goal) in BOUNDS.items():
-        with SkillManager("", "", [], [make_skills(work / str(skills), skills)], state_dir=work / "state") as manager:
-            mcp, langchain = mcp_text(manager), langchain_tools(manager)
-        detail = f"{how}; {NATIVE}" if skills == max(BOUNDS) else how
-        text = json.dumps([convert_to_openai_tool(tool) for tool in langchain], ensure_ascii=False)
-        figures = {
-            "MCP, instructions and tools": (count_tokens(mcp), detail),
-            "LangChain": (count_tokens(text), f"{len(langchain)} tools; {how}"),
-        }
-        found += [
-            Row(f"tokens, {skills} skills: {surface}", figure, must, goal, "", told, why=WHY)
-            for surface, (figure, told) in figures.items()
-        ]
+    for count in (5, 50, 500):
+        with SkillManager("", "", [], [make_skills(work / str(count), count)], state_dir=work / "state") as manager:
+            texts = {"MCP": mcp_text(manager), "LangChain": langchain_text(manager)}
+        for surface, (text, tools) in texts.items():
+            detail = f"{tools} tools; {how}" + (f"; {NATIVE}" if count == max(BOUNDS[surface]) else "")
+            what = f"what a model reads of {count} skills, {surface}"
+            found.append(Row(what, count_tokens(text), *BOUNDS[surface][count], "tokens", detail))
     return found
 
 
@@ -69,24 +62,20 @@ def make_skills(root: Path, count: int) -> Path:
     return root
 
 
-def mcp_text(manager: SkillManager) -> str:
+def mcp_text(manager: SkillManager) -> tuple[str, int]:
     """What a client passes on: the server's instructions, and name, description and schema of each tool."""
-    with connected(manager) as (instructions, tools):
-        told = [tool.model_dump(include={"name", "description", "input_schema"}) for tool in tools]
-    return f"{instructions}\n{json.dumps(told, ensure_ascii=False)}"
-
-
-@contextmanager
-def connected(manager: SkillManager) -> Iterator[tuple[str, list[types.Tool]]]:
     client = Client(create_server(manager), mode="legacy")
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
-        yield client.instructions or "", portal.call(client.list_tools).tools
+        tools = portal.call(client.list_tools).tools
+        told = [tool.model_dump(include={"name", "description", "input_schema"}) for tool in tools]
+        return f"{client.instructions}\n{json.dumps(told, ensure_ascii=False)}", len(tools)
 
 
-def langchain_tools(manager: SkillManager) -> list[Any]:
+def langchain_text(manager: SkillManager) -> tuple[str, int]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there are too many for a tool each is what is measured
-        return list(create_langchain_tools(manager))
+        tools = create_langchain_tools(manager)
+    return json.dumps([convert_to_openai_tool(tool) for tool in tools], ensure_ascii=False), len(tools)
 
 
 def counting() -> tuple[Callable[[str], int], str]:
