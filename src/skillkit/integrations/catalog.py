@@ -21,11 +21,14 @@ __all__ = [
     "nearest_names",
     "ranked",
     "sayable",
+    "script_paths",
     "skill_for_models",
     "skills_for_models",
 ]
 
 NO = frozenset(("", "false", "no", "off", "0", "none"))
+ENUMERATED_SKILLS = 50
+ENUMERATED_SCRIPTS = 200
 LONGEST_NAME = 100
 DESCRIPTION_CHARACTERS = 500
 READ_CHARACTERS = 2_000  # of a description, when it is searched or shortened
@@ -69,6 +72,15 @@ def skill_for_models(manager: SkillManager, name: str, only: Sequence[SkillMetad
         message = f"There is no skill {name[:LONGEST_NAME]!r}. {nearest_names(sayable(skills), name)}"
         raise SkillNotFoundError(message, skill_name=name, available=[each.name for each in skills])
     return skill
+
+
+def script_paths(manager: SkillManager, skills: Sequence[SkillMetadata]) -> list[str]:
+    """Nothing where looking would take long, or where there are too many to choose from."""
+    if len(skills) > ENUMERATED_SKILLS:
+        return []
+    found = {script.path.as_posix() for skill in skills for script in manager.load_skill(skill.name).scripts}
+    found = {path for path in found if path.isprintable()}  # a name that is no UTF-8 is none for JSON either
+    return sorted(found) if len(found) <= ENUMERATED_SCRIPTS else []
 
 
 def is_for_models(skill: SkillMetadata) -> bool:

@@ -18,7 +18,7 @@ from skillkit.core.run.aio import run_in_thread
 from skillkit.core.values.questions import Approver
 from skillkit.core.values.runs import OnOutput, RunControl
 from skillkit.integrations.batch import Outcome, execute_batch
-from skillkit.integrations.catalog import found_text, sayable, skill_for_models, skills_for_models
+from skillkit.integrations.catalog import found_text, sayable, script_paths, skill_for_models, skills_for_models
 from skillkit.integrations.loading import file_text, skill_context
 from skillkit.integrations.tool_schemas import (
     TOOLS,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ScriptToolResult", "SkillFunctions", "ToolSchema"]
 
-ENUMERATED_SKILLS = 50
-ENUMERATED_SCRIPTS = 200
 ECHOED_CHARACTERS = 5_000  # of what a caller sent, in an answer to it; an error says less
 
 
@@ -95,12 +93,7 @@ class SkillFunctions:
         return skills_for_models(self.manager, self._only)
 
     def script_paths(self, skills: list[SkillMetadata]) -> list[str]:
-        """Nothing where looking would take long, or where there are too many to choose from."""
-        if len(skills) > ENUMERATED_SKILLS:
-            return []
-        found = {script.path.as_posix() for skill in skills for script in self.manager.load_skill(skill.name).scripts}
-        found = {path for path in found if path.isprintable()}  # a name that is no UTF-8 is none for JSON either
-        return sorted(found) if len(found) <= ENUMERATED_SCRIPTS else []
+        return script_paths(self.manager, skills)
 
     def load_skill(
         self,

@@ -19,7 +19,7 @@ from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.text import visible
-from skillkit.integrations.functions import SkillFunctions
+from skillkit.integrations.catalog import script_paths, skills_for_models
 from skillkit.integrations.mcp import in_unicode
 from skillkit.integrations.mcp.approval import (
     STATE_SECONDS,
@@ -35,6 +35,7 @@ from skillkit.integrations.mcp.approval import (
 )
 from skillkit.integrations.mcp.changes import Changes, ChangingServer
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
+from skillkit.integrations.tool_schemas import server_instructions, tool_schemas
 from skillkit.present.terminal import cut
 
 __all__ = ["APPROVAL_WAIT_SECONDS", "create_server"]
@@ -73,7 +74,7 @@ def create_server(
     """
     tools = _Tools(manager, LocalApprover(manager.state_dir, approval_wait, page), asks_client=asks_client)
     publishing = Publishing(manager)
-    changes = Changes(SkillFunctions(manager), tools.session_of)
+    changes = Changes(manager, tools.session_of)
     server = ChangingServer(
         NAME,
         version=__version__,
@@ -128,15 +129,16 @@ class _Tools:
         return {**result, "instructions": await asyncio.to_thread(self._instructions)}
 
     def _instructions(self) -> str:
-        functions = SkillFunctions(self.manager)
         with suppress(OSError, SkillKitError):  # what was found before still counts
             self.manager.discover()
+        skills = skills_for_models(self.manager)
         # Instructions are given once. What comes later is described by the tools.
-        self._told = self._told or frozenset(skill.name for skill in functions.skills())
-        return str(in_unicode(functions.instructions()))
+        self._told = self._told or frozenset(skill.name for skill in skills)
+        return server_instructions(skills)
 
     def _tools(self) -> list[types.Tool]:
         self.manager.discover()
+        skills = skills_for_models(self.manager)
         return [
             types.Tool(
                 name=tool.name,
@@ -146,12 +148,14 @@ class _Tools:
                 annotations=_hints(tool.name, self.manager.agent_policy),
                 _meta=SHOWN_FROM_THE_START,
             )
-            for tool in SkillFunctions(self.manager).tools(self._told)
+            for tool in tool_schemas(skills, script_paths(self.manager, skills), self._told)
         ]
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        from skillkit.integrations.functions import SkillFunctions  # a client waits for the first answer, not for this
+
         client = client_approver(ctx, params, self.answers) if self.asks_client else None
         approver = McpApprover(client, self.local)
         functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
