@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from math import log
 
 from skillkit.core.exceptions import SkillNotFoundError
@@ -48,8 +49,7 @@ LISTED_NAMES = 20
 LISTED_BYTES = 2_000
 
 # Languages without spaces are compared by pairs of characters.
-WORD = re.compile(r"[\u2e80-\ud7ff\U00020000-\U0003ffff]+|[^\W_\u2e80-\ud7ff\U00020000-\U0003ffff]+")
-SPACELESS = "\u2e80"
+SPACELESS = "\u2e80-\ud7ff\U00020000-\U0003ffff"
 STEM = 4
 ENDING = 3
 IN_NAME, IN_DESCRIPTION, BY_STEM = 3.0, 1.0, 0.5
@@ -174,11 +174,17 @@ def _lines_within(skills: Sequence[SkillMetadata], characters: int) -> Iterator[
 
 def _words(text: str) -> Iterator[str]:
     """Without case; a run of a language without spaces as its overlapping pairs."""
-    for word in WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
-        if word[0] < SPACELESS or len(word) == 1:
+    for word in _word_pattern().findall(unicodedata.normalize("NFKC", text).casefold()):
+        if word[0] < SPACELESS[0] or len(word) == 1:
             yield word
         else:
             yield from (word[start : start + 2] for start in range(len(word) - 1))
+
+
+@cache
+def _word_pattern() -> re.Pattern[str]:
+    """Compiled by the first search: it takes as long as the rest of this module, and a server starts with it."""
+    return re.compile(rf"[{SPACELESS}]+|[^\W_{SPACELESS}]+")
 
 
 def _pairs(name: str) -> set[str]:
