@@ -133,8 +133,8 @@ def test_what_the_model_was_not_told_before_is_described_by_the_tool(tmp_path: P
 
 @pytest.mark.parametrize("count", [5, 50, 500, 10_000])
 def test_what_a_model_reads_of_skills_is_bounded(count: int) -> None:
-    # 3.4 bytes are a token of such text at worst, so that 20,000 bytes are less than 6,000 tokens.
-    assert size(made_up(count, "Summarise a report. " * 200)) < 20_000
+    # Less than 6,000 tokens, for words take more than 3.5 bytes each.
+    assert size(made_up(count, "Summarise a report. " * 200)) < 3.5 * 6_000
 
 
 def test_with_500_skills_every_name_can_be_chosen_and_the_first_are_described() -> None:
@@ -155,6 +155,16 @@ def test_with_10_000_skills_nothing_is_enumerated_and_a_miss_names_the_nearest()
     assert told.startswith("The nearest names are: weekly-digest")
     assert "There are 10,001 skills; find_skills searches them." in told
     assert len(told) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "is_enumerated"),
+    [("fill-in-form-{:03d}", True), ("{:03d}9f3a1c7e5b2d8f6a4", False), ("{:03d}" + "名前" * 40, False)],
+)
+def test_names_that_take_many_tokens_are_not_enumerated(name: str, is_enumerated: bool) -> None:
+    """What they cost a model counts, not how long they are."""
+    skills = [SkillMetadata(name.format(number), "Text.", Path("/skills/SKILL.md")) for number in range(500)]
+    assert ("enum" in tool_schemas(skills, ())[0].input_schema["properties"]["skill_name"]) is is_enumerated
 
 
 def test_a_wrong_name_is_answered_with_the_nearest(tmp_path: Path) -> None:

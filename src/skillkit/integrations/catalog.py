@@ -21,6 +21,7 @@ __all__ = [
     "is_for_models",
     "nearest_names",
     "ranked",
+    "rough_tokens",
     "sayable",
     "script_paths",
     "skill_for_models",
@@ -33,7 +34,7 @@ ENUMERATED_SCRIPTS = 200
 LONGEST_NAME = 100
 DESCRIPTION_CHARACTERS = 500
 READ_CHARACTERS = 2_000  # of a description, when it is searched or shortened
-CATALOG_BYTES = 6_000
+CATALOG_TOKENS = 1_400
 # The longest with which all of them fit; 100 where nothing fits them all, for less says little.
 CATALOG_DESCRIPTIONS = (300, 200, 140, 100, 70)
 FEWEST_CHARACTERS = 100
@@ -48,6 +49,8 @@ COMPARED_NAMES = 200  # those with the most pairs of characters in common; to co
 LISTED_NAMES = 20
 LISTED_BYTES = 2_000
 
+# A short word or a part of a long one, two capitals, three digits, any other character.
+PIECE = re.compile(r"[A-Za-z]?[a-z]{1,6}|[A-Z]{1,2}|[0-9]{1,3}|[^\sA-Za-z0-9]")
 # Languages without spaces are compared by pairs of characters.
 SPACELESS = "\u2e80-\ud7ff\U00020000-\U0003ffff"
 STEM = 4
@@ -153,6 +156,11 @@ def nearest_names(skills: Sequence[SkillMetadata], name: str) -> str:
     return f"{told}There are {len(names):,} skills; find_skills searches them."
 
 
+def rough_tokens(text: str) -> int:
+    """About how many tokens a model counts, rather too many than too few; no vocabulary is needed for it."""
+    return len(PIECE.findall(text)) + 2 * sum(char > "\uffff" for char in text)
+
+
 def _told(text: str, characters: int) -> str:
     """Anybody's words on one line, cut at a word; `<` and `>` could end what a client puts around the list."""
     line = visible(" ".join(text[:READ_CHARACTERS].split())).replace("<", "\u2039").replace(">", "\u203a")
@@ -163,10 +171,10 @@ def _told(text: str, characters: int) -> str:
 
 
 def _lines_within(skills: Sequence[SkillMetadata], characters: int) -> Iterator[str]:
-    room = CATALOG_BYTES
+    room = CATALOG_TOKENS
     for skill in skills:
         line = catalog_line(skill.name, skill.description, characters)
-        room -= len(line.encode()) + 1
+        room -= rough_tokens(line)
         if room < 0:
             return
         yield line

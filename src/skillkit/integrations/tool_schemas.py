@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillkit.core.models import SkillMetadata
-from skillkit.integrations.catalog import NO_INSTRUCTION, catalog, sayable
+from skillkit.integrations.catalog import NO_INSTRUCTION, catalog, rough_tokens, sayable
 
 __all__ = ["TOOLS", "ToolSchema", "argument_problem", "parse_arguments", "server_instructions", "tool_schemas"]
 
-# With quotes and commas: about 4,000 tokens. OpenAI takes at most 15,000 characters of names in one schema.
-NAMES_BYTES = 13_000
-SCRIPTS_BYTES = 4_000
-QUOTES_BYTES = 3
+# OpenAI takes at most 15,000 characters of names in one schema.
+NAMES_CHARACTERS = 15_000
+NAMES_TOKENS = 4_100
+SCRIPTS_TOKENS = 1_500
 TEXT, TEXTS, ANYTHING = "a text", "a list of texts", "any JSON value"
 TOOLS: Mapping[str, Mapping[str, str]] = {
     "load_skill": {"skill_name": TEXT},
@@ -79,8 +79,10 @@ def tool_schemas(
         return []
     offered = sayable(skills)
     descriptions = {**_DESCRIPTIONS, "load_skill": _loading_text(offered, told)}
-    names = _within([skill.name for skill in offered], NAMES_BYTES)
-    enums = {("load_skill", "skill_name"): names, ("skills_run_script", "script"): _within(script_paths, SCRIPTS_BYTES)}
+    enums = {
+        ("load_skill", "skill_name"): _within([skill.name for skill in offered], NAMES_TOKENS),
+        ("skills_run_script", "script"): _within(script_paths, SCRIPTS_TOKENS),
+    }
     return [
         ToolSchema(
             tool,
@@ -118,7 +120,8 @@ def _loading_text(offered: Sequence[SkillMetadata], told: Collection[str]) -> st
 
 def _within(names: Sequence[str], room: int) -> list[str]:
     """All of them, or none: a model may say nothing but what is enumerated."""
-    return list(names) if sum(len(name.encode()) + QUOTES_BYTES for name in names) <= room else []
+    is_short = sum(map(len, names)) <= NAMES_CHARACTERS
+    return list(names) if is_short and sum(rough_tokens(name) + 1 for name in names) <= room else []
 
 
 def _property(name: str, enum: list[str] | None) -> dict[str, Any]:

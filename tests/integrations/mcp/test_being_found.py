@@ -104,8 +104,8 @@ def test_500_skills_are_told_in_few_bytes_and_can_be_searched(tmp_path: Path) ->
         instructions, tools = told(talk), talk.tools()
         answer = text_of(talk.call("find_skills", query="series report 417"))
     passed_on = [tool.model_dump(include={"name", "description", "input_schema"}) for tool in tools]
-    # 3.4 bytes are a token of such text at worst, so that this is less than 6,000 tokens.
-    assert len(instructions.encode()) + len(json.dumps(passed_on).encode()) < 20_000
+    # Less than 6,000 tokens, for words take more than 3.5 bytes each.
+    assert len(instructions.encode()) + len(json.dumps(passed_on).encode()) < 3.5 * 6_000
     assert len(enumerated(tools)) == len(set(enumerated(tools))) == 501
     assert "find_skills searches all of them" in instructions[:2_048], "as much as some clients show"
     assert answer.splitlines()[1].startswith("- series-report-417: Make report 417")
