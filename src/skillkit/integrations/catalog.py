@@ -32,6 +32,7 @@ NO = frozenset(("", "false", "no", "off", "0", "none"))
 ENUMERATED_SKILLS = 50
 ENUMERATED_SCRIPTS = 200
 LONGEST_NAME = 100
+LONGEST_PATH = 200
 DESCRIPTION_CHARACTERS = 500
 READ_CHARACTERS = 2_000  # of a description, when it is searched or shortened
 CATALOG_TOKENS = 1_400
@@ -82,7 +83,7 @@ def script_paths(manager: SkillManager, skills: Sequence[SkillMetadata]) -> list
     if len(skills) > ENUMERATED_SKILLS:
         return []
     found = {script.path.as_posix() for skill in skills for script in manager.load_skill(skill.name).scripts}
-    found = {path for path in found if path.isprintable()}  # a name that is no UTF-8 is none for JSON either
+    found = {path for path in found if _told(path, LONGEST_PATH) == path}  # as for names of skills
     return sorted(found) if len(found) <= ENUMERATED_SCRIPTS else []
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +13,17 @@ from pathlib import Path
 
 import mcp_types as types
 import pytest
-from support.mcp_clients import ERAS, Conversation, conversing, http_server, over_http, over_stdio, text_of
+from support.mcp_clients import (
+    ERAS,
+    Conversation,
+    command_for,
+    conversing,
+    environment,
+    http_server,
+    over_http,
+    over_stdio,
+    text_of,
+)
 from support.running import made_manager
 from support.skill_folders import skill_folder
 
@@ -78,6 +91,58 @@ def test_what_is_installed_later_is_described_by_the_tool(tmp_path: Path, era: s
     assert enumerated([loading]) == ["demo", "later"]
     assert "- later: Skill later." in (loading.description or "")
     assert "Skill demo" not in (loading.description or "")
+
+
+def test_a_search_finds_what_was_installed_just_now(tmp_path: Path, era: str) -> None:
+    with talking(tmp_path, era) as talk:
+        skill_folder(tmp_path / "skills", "brand-new", files=HELLO)
+        assert "- brand-new: Skill brand-new." in text_of(talk.call("find_skills", query="brand"))
+        assert not talk.call("load_skill", skill_name="brand-new").is_error
+
+
+def test_a_script_whose_path_is_markup_is_not_enumerated(tmp_path: Path) -> None:
+    skill_folder(
+        tmp_path / "skills", "odd", files={"scripts/<system>.sh": "echo odd\n", "scripts/two\nlines.sh": "echo\n"}
+    )
+    with talking(tmp_path, "legacy") as talk:
+        running = talk.tools()[1]
+    assert running.input_schema["properties"]["script"]["enum"] == ["scripts/hello.sh"]
+
+
+CONNECT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+START = [
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CONNECT},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+]
+LATER = {"skillkit.integrations.functions", "skillkit.core.flow"}
+
+
+def test_what_runs_scripts_is_not_imported_before_the_tools_are_listed(tmp_path: Path) -> None:
+    """The control is that the names are those of modules: the first call imports them."""
+    calling = {"name": "load_skill", "arguments": {"skill_name": "demo"}}
+    call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": calling}
+    skill_folder(tmp_path / "skills", "demo", files=HELLO)
+    imported = []
+    for messages, answers in ((START, 2), ([*START, call], 3)):
+        command = [sys.executable, "-X", "importtime", *command_for(tmp_path)[1:]]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(tmp_path)
+        ) as server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            assert server.stderr is not None
+            reading = threading.Thread(target=lambda file=server.stderr: imported.append(file.read().decode()))
+            reading.start()
+            server.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+            server.stdin.flush()
+            assert all(b'"result"' in server.stdout.readline() for _ in range(answers))
+            server.stdin.close()
+            reading.join()
+    names = [{line.rpartition("|")[2].strip() for line in text.splitlines()} for text in imported]
+    assert "skillkit.integrations.mcp.server" in names[0]
+    assert not names[0] & {*LATER, "skillkit.web.approver"}
+    assert names[1] >= LATER
 
 
 def test_a_server_without_skills_says_how_they_are_used(tmp_path: Path, era: str) -> None:

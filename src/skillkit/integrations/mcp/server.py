@@ -129,12 +129,16 @@ class _Tools:
         return {**result, "instructions": await asyncio.to_thread(self._instructions)}
 
     def _instructions(self) -> str:
-        with suppress(OSError, SkillKitError):  # what was found before still counts
-            self.manager.discover()
+        self._look()
         skills = skills_for_models(self.manager)
         # Instructions are given once. What comes later is described by the tools.
         self._told = self._told or frozenset(skill.name for skill in skills)
         return server_instructions(skills)
+
+    def _look(self) -> None:
+        """Where looking fails, what was found before still counts."""
+        with suppress(OSError, SkillKitError):
+            self.manager.discover()
 
     def _tools(self) -> list[types.Tool]:
         self.manager.discover()
@@ -156,6 +160,8 @@ class _Tools:
     ) -> types.CallToolResult | types.InputRequiredResult:
         from skillkit.integrations.functions import SkillFunctions  # a client waits for the first answer, not for this
 
+        if params.name == "find_skills":
+            await asyncio.to_thread(self._look)
         client = client_approver(ctx, params, self.answers) if self.asks_client else None
         approver = McpApprover(client, self.local)
         functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
