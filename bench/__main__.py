@@ -9,7 +9,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import inline, reading, running, walls
+from bench import inline, reading, running, tokens, walls
 from bench.runner import Row
 
 PARTS = {
@@ -17,6 +17,7 @@ PARTS = {
     "Running": running.rows,
     "Walls": walls.rows,
     "Commands in model output": inline.rows,
+    "What a model reads before it calls anything": tokens.rows,
 }
 HEADER = ("what", "measured", "must", "goal", "meets", "detail", "why not the goal")
 

@@ -1,12 +1,14 @@
-"""How fast skills are found and read: detection, discovery, import, `skillkit list`."""
+"""How fast skills are found and read: detection, discovery, import, `skillkit list`, the start of the server."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench.folders import make_scripts, make_skills
@@ -15,6 +17,8 @@ from skillkit import ScriptDetector, SkillManager
 
 BARE = [sys.executable, "-c", "pass"]
 SETTLE_SECONDS = 2.2
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}).encode() + b"\n"
 
 
 def rows(work: Path) -> list[Row]:
@@ -25,6 +29,7 @@ def rows(work: Path) -> list[Row]:
         *(row for count, root in roots.items() for row in discovery(root, count, work)),
         importing(),
         listing(roots[100], work),
+        serving(roots[100], work),
     ]
 
 
@@ -81,8 +86,7 @@ def importing() -> Row:
 
 
 def listing(root: Path, work: Path) -> Row:
-    program = shutil.which("skillkit", path=str(Path(sys.executable).parent)) or "skillkit"
-    command = [program, "list", "--skills", str(root), "--state-dir", str(work / "state")]
+    command = [skillkit_program(), "list", "--skills", str(root), "--state-dir", str(work / "state")]
     timings = measure({"bare": run(BARE), "list": run(command)}, 15)
     return Row(
         "skillkit list, 100 skills / bare python",
@@ -94,7 +98,47 @@ def listing(root: Path, work: Path) -> Row:
     )
 
 
+def serving(root: Path, work: Path) -> Row:
+    """Until the first line comes; a client waits for the server's before it shows any tool."""
+    command = [skillkit_program(), "mcp", "--skills", str(root), "--state-dir", str(work / "state")]
+    alone = [sys.executable, "-c", "import mcp.server.lowlevel, mcp.server.stdio; print(1, flush=True)"]
+    with ExitStack() as running:
+        timings = measure(
+            {"answer": first_line(command, running), "SDK": first_line(alone, running)}, 7, prepare=running.close
+        )
+    return Row(
+        "skillkit mcp answers initialize, 100 skills / importing the SDK's server",
+        timings.ratio("answer", "SDK"),
+        1.3,
+        1.1,
+        detail=timings.detail("answer", "SDK"),
+    )
+
+
+def first_line(command: list[str], running: ExitStack) -> Work:
+    def work() -> None:
+        process = running.enter_context(
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
+            )
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(INITIALIZE)
+        process.stdin.flush()
+        assert process.stdout.readline()
+
+    return work
+
+
+def skillkit_program() -> str:
+    return shutil.which("skillkit", path=str(Path(sys.executable).parent)) or "skillkit"
+
+
 def run(command: list[str]) -> Work:
-    # As on a user's machine: compiled files are kept.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
+    return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment())
+
+
+def environment() -> dict[str, str]:
+    """As on a user's machine: compiled files are kept."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

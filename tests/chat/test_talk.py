@@ -45,7 +45,7 @@ def test_a_tool_call_runs_and_its_result_goes_back(tmp_path: Path) -> None:
     with talk_with(tmp_path, Said("I look.", (lookup(), lookup("chien"))), Said("Both."), tools=True) as story:
         assert story.talk.ask("what is chat?") == "answered"
         names = [tool["function"]["name"] for tool in story.server.bodies[0]["tools"]]
-        assert names == ["load_skill", RUN, "read_skill_file"]
+        assert names == ["load_skill", RUN, "read_skill_file", "find_skills"]
         assert [message["role"] for message in story.server.bodies[1]["messages"][2:]] == ["assistant", "tool", "tool"]
         assert "chien means" in story.server.bodies[1]["messages"][-1]["content"]
     assert story.statuses == ["ok", "ok"]
@@ -109,7 +109,7 @@ def test_where_scripts_may_not_run_the_tool_is_not_offered_and_refuses(tmp_path:
     with talk_with(tmp_path, *answers, tools=True, policy=locked) as story:
         story.talk.ask("speak")
         names = [tool["function"]["name"] for tool in story.server.bodies[0]["tools"]]
-    assert names == ["load_skill", "read_skill_file"]
+    assert names == ["load_skill", "read_skill_file", "find_skills"]
     assert (said(tmp_path), story.statuses) == ([], ["refused", "refused"])
 
 

@@ -365,12 +365,12 @@ def test_hostile_instructions_and_output_stay_data(tmp_path: Path) -> None:
 
 def test_a_model_is_told_names_that_exist_in_closed_schemas(tmp_path: Path) -> None:
     with functions(tmp_path) as tools:
-        load, start, read = tools.tools()
+        load, start, read, find = tools.tools()
         openai, anthropic = tools.openai_tools(), tools.anthropic_tools()
-    assert [tool.name for tool in (load, start, read)] == ["load_skill", "skills_run_script", "read_skill_file"]
-    for tool in (load, start, read):
-        assert tool.input_schema["additionalProperties"] is False
-        assert tool.input_schema["properties"]["skill_name"]["enum"] == ["demo"]
+    names = ["load_skill", "skills_run_script", "read_skill_file", "find_skills"]
+    assert [tool.name for tool in (load, start, read, find)] == names
+    assert all(tool.input_schema["additionalProperties"] is False for tool in (load, start, read, find))
+    assert load.input_schema["properties"]["skill_name"]["enum"] == ["demo"]
     assert start.input_schema["properties"]["script"]["enum"] == [
         "scripts/a.sh",
         "scripts/b.py",
@@ -483,7 +483,8 @@ def test_a_miss_is_answered_with_what_exists_and_is_on_record(tmp_path: Path) ->
         gone = tools.call("skills_run_script", {"skill_name": "gone", "script": "x"})
         assert refusal(gone)["available"] == ["demo"]
         assert (
-            "There are: load_skill, skills_run_script, read_skill_file." in refusal(tools.call("nope", {}))["message"]
+            "There are: load_skill, skills_run_script, read_skill_file, find_skills."
+            in refusal(tools.call("nope", {}))["message"]
         )
     assert kinds(tmp_path) == ["refused", "refused"]
 
@@ -594,7 +595,7 @@ def test_an_event_cancels_and_output_is_seen_as_it_comes(tmp_path: Path) -> None
 def test_an_agent_has_only_the_skills_it_was_given(tmp_path: Path) -> None:
     skill_folder(tmp_path / "skills", "other", files={"scripts/c.sh": "echo c\n"})
     with functions(tmp_path, policy=SILENT, skills=["demo"]) as tools:
-        (loading, _, _) = tools.tools()
+        loading = tools.tools()[0]
         assert loading.input_schema["properties"]["skill_name"]["enum"] == ["demo"]
         assert tools.call("skills_run_script", {"skill_name": "other", "script": "scripts/c.sh"}).status == "not_found"
         assert tools.load_skill("other").status == "not_found"

@@ -17,7 +17,7 @@ from skillkit.integrations.functions import SkillFunctions
 from skillkit.testing import ScriptedApprover
 
 GIVEN = {"skill_name": "demo", "script": "scripts/run.sh", "args": ["wire"]}
-TOOLS = ["load_skill", "skills_run_script", "read_skill_file"]
+TOOLS = ["load_skill", "skills_run_script", "read_skill_file", "find_skills"]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_openai_takes_the_tools_and_their_answer(server: ModelServer, functions:
         last = client.chat.completions.create(model="m", messages=messages, tools=tools)
     assert (answer.content, answer.is_error) == ("ran wire\n", False)
     assert last.choices[0].message.content == "done"
-    assert server.names[:3] == TOOLS
+    assert server.names[:4] == TOOLS
 
 
 def test_anthropic_takes_the_tools_and_their_answer(server: ModelServer, functions: SkillFunctions) -> None:
@@ -63,4 +63,4 @@ def test_anthropic_takes_the_tools_and_their_answer(server: ModelServer, functio
         last = client.messages.create(model="m", max_tokens=99, messages=messages, tools=tools)
     assert (answer.content, answer.is_error) == ("ran wire\n", False)
     assert [each.text for each in last.content if each.type == "text"] == ["done"]
-    assert server.names[:3] == TOOLS
+    assert server.names[:4] == TOOLS

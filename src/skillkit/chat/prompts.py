@@ -13,9 +13,9 @@ from skillkit.core.models.instructions import cell, instructions_for
 from skillkit.core.paths import is_inside, real_path
 from skillkit.core.values.skills import ScriptMetadata
 from skillkit.core.values.text import visible
+from skillkit.integrations.catalog import catalog, catalog_line, is_for_models, sayable
 from skillkit.integrations.inline.processor import InlineProcessor
 from skillkit.integrations.inline.syntax import Text
-from skillkit.integrations.tool_schemas import catalog_line, is_for_models
 
 __all__ = ["expand_prompt_file", "loaded_skills", "system_prompt"]
 
@@ -57,8 +57,8 @@ def system_prompt(
     parts = [instructions.strip()] if instructions else []
     if not skills:
         return "\n\n".join(parts)
-    lines = "\n".join(catalog_line(skill.name, skill.description) for skill in skills)
-    parts.append(f"{CATALOG}{' ' + WITH_TOOLS if has_tools else ''}\n\n{lines}")
+    lines = catalog(sayable(skills)) if has_tools else [catalog_line(each.name, each.description) for each in skills]
+    parts.append("\n".join([f"{CATALOG}{' ' + WITH_TOOLS if has_tools else ''}", "", *lines]))
     parts += [COMMANDS if may_run else NOT_ALLOWED, DATA]
     if not has_tools:
         parts += _texts_of(manager, skills)

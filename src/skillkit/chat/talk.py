@@ -161,7 +161,8 @@ class Talk:
     def _tools(self) -> list[dict[str, Any]]:
         """Without leave to run scripts, a tool that would run them is not even offered."""
         may_run = self._functions.run_scripts
-        return [tool.to_openai() for tool in self._functions.tools() if may_run or tool.name != RUNNING_TOOL]
+        listed = {skill.name for skill in self._functions.skills()}  # by the system prompt
+        return [tool.to_openai() for tool in self._functions.tools(listed) if may_run or tool.name != RUNNING_TOOL]
 
     def _answer_calls(self, calls: Sequence[ToolCall], spending: Spending, *, is_last: bool) -> None:
         """Every call gets an answer, whatever stops them: an endpoint takes no conversation without."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Unpack
 
@@ -21,6 +24,10 @@ from skillkit.cli.options import (
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.web.approver import LocalPage
 
 __all__ = ["mcp_command"]
 
@@ -84,7 +91,8 @@ def mcp_command(
     from skillkit.integrations.mcp import require_mcp
 
     require_mcp()
-    from skillkit.integrations.mcp.server import create_server
+    with _collector_paused():
+        from skillkit.integrations.mcp.server import create_server
 
     with end_on_signals(), ExitStack() as held:
         manager = held.enter_context(
@@ -103,6 +111,17 @@ def mcp_command(
 
 
 @contextmanager
+def _collector_paused() -> Iterator[None]:
+    """What the SDK brings stays for good; to look through it again and again takes a tenth of the start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@contextmanager
 def _local_page(manager: SkillManager) -> Iterator[Callable[[], str] | None]:
     """Gives the address of the world's approval page, started by the first question if there is none."""
     from skillkit.web import require_web
@@ -112,13 +131,20 @@ def _local_page(manager: SkillManager) -> Iterator[Callable[[], str] | None]:
     except ConfigurationError:  # without the extra there are the other ways to answer
         yield None
         return
-    from skillkit.web.approver import LocalPage
+    with ExitStack() as held:
 
-    with LocalPage(manager.state_dir, manager=manager) as page:
+        @cache
+        def page() -> LocalPage:
+            from skillkit.web.approver import LocalPage  # most servers ask nobody by it
+
+            return held.enter_context(LocalPage(manager.state_dir, manager=manager))
+
+        lock = threading.Lock()
 
         def address() -> str:
             try:
-                return page.address()
+                with lock:
+                    return page().address()
             except (OSError, SkillKitError) as error:  # there are other ways to answer
                 _say(f"the approval page cannot be served: {error}")
                 return ""

@@ -1,9 +1,9 @@
-"""The three tools of an agent without any framework: their schemas, and one `call` that never raises for a bad call."""
+"""The tools of an agent without any framework: their schemas, and one `call` that never raises for a bad call."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,13 +18,14 @@ from skillkit.core.run.aio import run_in_thread
 from skillkit.core.values.questions import Approver
 from skillkit.core.values.runs import OnOutput, RunControl
 from skillkit.integrations.batch import Outcome, execute_batch
+from skillkit.integrations.catalog import found_text, sayable, script_paths, skill_for_models, skills_for_models
 from skillkit.integrations.loading import file_text, skill_context
 from skillkit.integrations.tool_schemas import (
     TOOLS,
     ToolSchema,
     argument_problem,
-    is_for_models,
     parse_arguments,
+    server_instructions,
     tool_schemas,
 )
 from skillkit.present.skill_context import SkillContext, envelope
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ScriptToolResult", "SkillFunctions", "ToolSchema"]
 
-ENUMERATED_SKILLS = 50
-ENUMERATED_SCRIPTS = 200
 ECHOED_CHARACTERS = 5_000  # of what a caller sent, in an answer to it; an error says less
 
 
@@ -72,10 +71,14 @@ class SkillFunctions:
     def flow(self) -> Flow:
         return self.manager.agent_flow
 
-    def tools(self) -> list[ToolSchema]:
-        """Nothing where there are no skills: a tool without a use only costs room."""
+    def tools(self, told: Collection[str] = ()) -> list[ToolSchema]:
+        """Nothing where there are no skills; `told` are skills that the model knows from `instructions`."""
         skills = self.skills()
-        return tool_schemas(skills, self.script_paths(skills))
+        return tool_schemas(skills, self.script_paths(skills), told)
+
+    def instructions(self) -> str:
+        """How skills are used and what each is for, bounded: for a system prompt, with `tools(told=...)` beside it."""
+        return server_instructions(self.skills())
 
     def openai_tools(self) -> list[dict[str, Any]]:
         """The tools in the form that OpenAI's API takes."""
@@ -87,16 +90,10 @@ class SkillFunctions:
 
     def skills(self) -> list[SkillMetadata]:
         """Those that a model may call for."""
-        found = self.manager.list_skills() if self._only is None else self._only
-        return [skill for skill in found if is_for_models(skill)]
+        return skills_for_models(self.manager, self._only)
 
     def script_paths(self, skills: list[SkillMetadata]) -> list[str]:
-        """Nothing where looking would take long, or where there are too many to choose from."""
-        if len(skills) > ENUMERATED_SKILLS:
-            return []
-        found = {script.path.as_posix() for skill in skills for script in self.manager.load_skill(skill.name).scripts}
-        found = {path for path in found if path.isprintable()}  # a name that is no UTF-8 is none for JSON either
-        return sorted(found) if len(found) <= ENUMERATED_SCRIPTS else []
+        return script_paths(self.manager, skills)
 
     def load_skill(
         self,
@@ -153,6 +150,7 @@ class SkillFunctions:
             "load_skill": self._load_skill,
             "skills_run_script": self._run_script,
             "read_skill_file": self._read_file,
+            "find_skills": self._find_skills,
         }
         try:
             return handlers[name](tool_use_id, **given, **run)
@@ -201,6 +199,9 @@ class SkillFunctions:
     ) -> ScriptToolResult:
         return ScriptToolResult(tool_use_id, file_text(self._skill(skill_name), path))
 
+    def _find_skills(self, tool_use_id: str | None, *, query: str, **_: Any) -> ScriptToolResult:  # noqa: ANN401 - as above
+        return ScriptToolResult(tool_use_id, found_text(sayable(self.skills()), query))
+
     def _load_skill(
         self,
         tool_use_id: str | None,
@@ -236,16 +237,7 @@ class SkillFunctions:
 
     def _skill(self, name: str) -> Skill:
         """SkillNotFoundError for what is hidden from models, as if it were not there."""
-        try:
-            skill = self.manager.load_skill(name)
-        except SkillNotFoundError:
-            skill = None
-        is_hidden = skill is not None and self._only is not None and skill.metadata not in self._only
-        if skill is None or is_hidden or not is_for_models(skill.metadata):
-            names = [each.name for each in self.skills()]
-            there = f"There are: {', '.join(names)}." if names else "There are none."
-            raise SkillNotFoundError(f"There is no skill {name!r}. {there}", skill_name=name, available=names)
-        return skill
+        return skill_for_models(self.manager, name, self._only)
 
 
 def _refused(

@@ -1,42 +1,46 @@
-"""The skills there are -> what a model is told of the three tools, and whether its arguments fit."""
+"""The skills there are -> what a model is told of the tools, and whether its arguments fit."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skillkit.core.models import SkillMetadata
-from skillkit.core.values.text import visible
+from skillkit.integrations.catalog import NO_INSTRUCTION, catalog, rough_tokens, sayable
 
-__all__ = [
-    "TOOLS",
-    "ToolSchema",
-    "argument_problem",
-    "catalog_line",
-    "is_for_models",
-    "parse_arguments",
-    "tool_schemas",
-]
+__all__ = ["TOOLS", "ToolSchema", "argument_problem", "parse_arguments", "server_instructions", "tool_schemas"]
 
-CATALOG_CHARACTERS = 8_000
-DESCRIPTION_CHARACTERS = 500
-NO = frozenset(("", "false", "no", "off", "0", "none"))
+# OpenAI takes at most 15,000 characters of names in one schema.
+NAMES_CHARACTERS = 15_000
+NAMES_TOKENS = 4_100
+SCRIPTS_TOKENS = 1_500
 TEXT, TEXTS, ANYTHING = "a text", "a list of texts", "any JSON value"
 TOOLS: Mapping[str, Mapping[str, str]] = {
     "load_skill": {"skill_name": TEXT},
     "skills_run_script": {"skill_name": TEXT, "script": TEXT, "args": TEXTS, "input": ANYTHING},
     "read_skill_file": {"skill_name": TEXT, "path": TEXT},
+    "find_skills": {"query": TEXT},
 }
 _DESCRIPTIONS = {
-    "load_skill": "Load a skill: its instructions, what its scripts found, and the files it brings. Skills:",
+    # Some clients show only the first line of each.
+    "load_skill": "Load a skill before you work on a task that it fits: its instructions, what its scripts found, and "
+    "the files it brings.",
     "skills_run_script": "Run a script that belongs to a skill, in the skill's folder, and get what it prints. Load "
     "the skill first to learn its scripts. A person may be asked before it runs; if they decline, do not try again.",
     "read_skill_file": "Read a text file that belongs to a skill, such as a reference its instructions name.",
+    "find_skills": "Search all skills by words and learn what the best ones are for. Use it when no skill that you "
+    "know of fits the task.",
 }
+_INSTRUCTIONS = (
+    "Agent Skills of this machine: instructions and scripts for special tasks. When a task fits a skill, call "
+    "load_skill with its name first and follow what it says; run its scripts only by skills_run_script."
+)
+_SEARCH = "There are {count:,} skills; find_skills searches all of them."
 _PROPERTIES: Mapping[str, Mapping[str, Any]] = {
     "skill_name": {"type": "string", "description": "The skill's name."},
+    "query": {"type": "string", "description": "Words of the task: fill pdf form"},
     "script": {"type": "string", "description": "The script's path as the skill lists it."},
     "args": {
         "type": "array",
@@ -67,28 +71,25 @@ class ToolSchema:
         return {"name": self.name, "description": self.description, "input_schema": dict(self.input_schema)}
 
 
-def is_for_models(skill: SkillMetadata) -> bool:
-    """A skill may say that only a person calls for it."""
-    return str(skill.extra.get("disable-model-invocation") or "").strip().lower() in NO
-
-
-def tool_schemas(skills: Sequence[SkillMetadata], script_paths: Sequence[str]) -> list[ToolSchema]:
-    """None where there are no skills; scripts are enumerated where their names are given."""
+def tool_schemas(
+    skills: Sequence[SkillMetadata], script_paths: Sequence[str], told: Collection[str] = ()
+) -> list[ToolSchema]:
+    """None where there are no skills; names are enumerated once, where they fit, and described unless `told` before."""
     if not skills:
         return []
-    enumerated = {"skill_name": [each.name for each in skills], "script": list(script_paths)}
-    properties = {
-        name: {**schema, "enum": enumerated[name]} if enumerated.get(name) else dict(schema)
-        for name, schema in _PROPERTIES.items()
+    offered = sayable(skills)
+    descriptions = {**_DESCRIPTIONS, "load_skill": _loading_text(offered, told)}
+    enums = {
+        ("load_skill", "skill_name"): _within([skill.name for skill in offered], NAMES_TOKENS),
+        ("skills_run_script", "script"): _within(script_paths, SCRIPTS_TOKENS),
     }
-    descriptions = {**_DESCRIPTIONS, "load_skill": _with_catalog(_DESCRIPTIONS["load_skill"], skills)}
     return [
         ToolSchema(
             tool,
             descriptions[tool],
             {
                 "type": "object",
-                "properties": {name: properties[name] for name in expected},
+                "properties": {name: _property(name, enums.get((tool, name))) for name in expected},
                 "required": _required(tool),
                 "additionalProperties": False,
             },
@@ -97,27 +98,38 @@ def tool_schemas(skills: Sequence[SkillMetadata], script_paths: Sequence[str]) -
     ]
 
 
-def catalog_line(name: str, description: str) -> str:
-    """For a system prompt: on one line, so that a description cannot pretend to be another skill."""
-    return f"- {visible(name)}: {visible(' '.join(description.split()))[:DESCRIPTION_CHARACTERS]}"
+def server_instructions(skills: Sequence[SkillMetadata]) -> str:
+    """What a model should know from the start: how skills are used, and what each is for.
+
+    The way to use them and to search comes first: some clients cut the text after 2,048 characters.
+    """
+    offered = sayable(skills)
+    if not offered:
+        return _INSTRUCTIONS
+    said = " ".join([_INSTRUCTIONS, _SEARCH.format(count=len(offered)), NO_INSTRUCTION])
+    return "\n".join([said, "", "Skills:", *catalog(offered)])
+
+
+def _loading_text(offered: Sequence[SkillMetadata], told: Collection[str]) -> str:
+    new = [skill for skill in offered if skill.name not in told]
+    if not new:
+        return _DESCRIPTIONS["load_skill"]
+    heading = f"{'New skills' if told else 'Skills'}. {NO_INSTRUCTION}"
+    return "\n".join([_DESCRIPTIONS["load_skill"], heading, *catalog(new)])
+
+
+def _within(names: Sequence[str], room: int) -> list[str]:
+    """All of them, or none: a model may say nothing but what is enumerated."""
+    is_short = sum(map(len, names)) <= NAMES_CHARACTERS
+    return list(names) if is_short and sum(rough_tokens(name) + 1 for name in names) <= room else []
+
+
+def _property(name: str, enum: list[str] | None) -> dict[str, Any]:
+    return {**_PROPERTIES[name], "enum": enum} if enum else dict(_PROPERTIES[name])
 
 
 def _required(tool: str) -> list[str]:
     return [name for name, kind in TOOLS[tool].items() if kind == TEXT]
-
-
-def _with_catalog(heading: str, skills: Sequence[SkillMetadata]) -> str:
-    """With what each skill is for, as far as there is room."""
-    lines = [heading]
-    room = CATALOG_CHARACTERS
-    for number, skill in enumerate(skills):
-        line = f"- {skill.name}: {' '.join(skill.description.split())[:DESCRIPTION_CHARACTERS]}"
-        room -= len(line)
-        if room < 0:
-            lines.append(f"and {len(skills) - number} more, by their names.")
-            break
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def parse_arguments(given: object) -> dict[str, Any] | None:

@@ -32,10 +32,10 @@ def name(request: pytest.FixtureRequest) -> str:
     return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:60].strip("-")
 
 
-def test_the_three_tools_are_offered(talk: Conversation, name: str) -> None:
+def test_the_tools_are_offered(talk: Conversation, name: str) -> None:
     talk.add_skill(name, HELLO)
     tools = {tool.name: tool for tool in talk.tools()}
-    assert list(tools) == ["load_skill", "skills_run_script", "read_skill_file"]
+    assert list(tools) == ["load_skill", "skills_run_script", "read_skill_file", "find_skills"]
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools.values())
     assert name in tools["load_skill"].input_schema["properties"]["skill_name"]["enum"]
 

@@ -7,13 +7,9 @@ from importlib.util import find_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from skillkit.integrations.langchain.calls import ScriptFailedError, ScriptNotRunError
     from skillkit.integrations.langchain.middleware import SkillCatalog, SkillToolNames
-    from skillkit.integrations.langchain.tools import (
-        ScriptFailedError,
-        ScriptNotRunError,
-        create_langchain_tools,
-        create_script_tools,
-    )
+    from skillkit.integrations.langchain.tools import create_langchain_tools, create_script_tools
 
 __all__ = [
     "ScriptFailedError",
@@ -37,7 +33,8 @@ def __getattr__(name: str) -> object:
     """Middleware needs much more of LangChain than tools do, so each is imported when it is used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "middleware" if name in ("SkillCatalog", "SkillToolNames") else "tools"
+    homes = {"SkillCatalog": "middleware", "SkillToolNames": "middleware"}
+    home = homes.get(name, "calls" if name.endswith("Error") else "tools")
     value: object = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

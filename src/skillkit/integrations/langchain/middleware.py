@@ -15,8 +15,8 @@ from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
 from skillkit.core.manager import SkillManager
+from skillkit.integrations.catalog import catalog_line
 from skillkit.integrations.langchain.tools import SKILL_OF_TOOL
-from skillkit.integrations.tool_schemas import catalog_line
 
 __all__ = ["SkillCatalog", "SkillToolNames", "WireNames", "wire_name"]
 

@@ -1,19 +1,18 @@
-"""A manager's skills -> LangChain tools: one that reads each skill, and one for each of its scripts."""
+"""A manager's skills -> LangChain tools: one that reads each skill and one for each script, or four for very many."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field
 
 from skillkit.core.exceptions import SkillKitError
@@ -21,41 +20,27 @@ from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill
 from skillkit.core.models.instructions import cell, instructions_for
 from skillkit.core.resolve import CallArguments
-from skillkit.core.run.aio import run_in_thread
-from skillkit.core.values.runs import NO_CONTROL, RunControl, ScriptExecutionResult
 from skillkit.core.values.skills import ScriptMetadata
 from skillkit.core.values.text import visible
-from skillkit.integrations.langchain.interrupts import InterruptApprover, session_of
-from skillkit.present.tool_result import refusal_status, run_text, shorten, told_output
+from skillkit.integrations.langchain.calls import (
+    CallTool,
+    Ran,
+    ScriptNotRunError,
+    arun_script,
+    call_in,
+    error_content,
+    run_script,
+    session_in,
+)
+from skillkit.integrations.langchain.shared import shared_tools
 
-__all__ = ["SKILL_OF_TOOL", "ScriptFailedError", "ScriptNotRunError", "create_langchain_tools", "create_script_tools"]
+__all__ = ["SKILL_OF_TOOL", "create_langchain_tools", "create_script_tools"]
+
+# OpenAI takes 128 tools in a request; an agent has some of its own.
+MOST_TOOLS = 100
 
 SKILL_OF_TOOL = "skillkit_skill"
 """In a tool's metadata: the skill that this tool reads."""
-
-_call_id: ContextVar[str] = ContextVar("skillkit_langchain_call_id", default="")
-
-
-class ScriptFailedError(ToolException):
-    """A script ran and failed; the message is its stderr, or its stdout when stderr is empty."""
-
-    def __init__(self, result: ScriptExecutionResult) -> None:
-        super().__init__(told_output(result))
-        self.result = result
-
-
-class ScriptNotRunError(ToolException):
-    """Nothing ran; the message begins with a word for why, and `error` is what skillkit raised."""
-
-    def __init__(self, error: SkillKitError) -> None:
-        self.status = refusal_status(error)
-        self.error = error
-        super().__init__(f"{self.status}: {error}")
-
-
-def _error_content(error: ToolException) -> str:
-    """What the model reads about it, so that the agent can go on; a failure with a known cause names it."""
-    return run_text(error.result) if isinstance(error, ScriptFailedError) else shorten(str(error))
 
 
 class _ScriptInput(BaseModel):
@@ -75,30 +60,6 @@ class _SkillInput(BaseModel):
     arguments: str = Field(default="", description="What the skill is used for, where its instructions ask for it.")
 
 
-class _CallTool(StructuredTool):
-    """A tool that knows which call it answers; so two equal calls are two questions to a person."""
-
-    def run(self, tool_input: str | dict[str, Any], *args: Any, tool_call_id: str | None = None, **more: Any) -> Any:  # noqa: ANN401
-        token = _call_id.set(tool_call_id or "")
-        try:
-            return super().run(tool_input, *args, tool_call_id=tool_call_id, **more)
-        finally:
-            _call_id.reset(token)
-
-    async def arun(
-        self,
-        tool_input: str | dict[str, Any],
-        *args: Any,  # noqa: ANN401
-        tool_call_id: str | None = None,
-        **more: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        token = _call_id.set(tool_call_id or "")
-        try:
-            return await super().arun(tool_input, *args, tool_call_id=tool_call_id, **more)
-        finally:
-            _call_id.reset(token)
-
-
 @dataclass(frozen=True, slots=True)
 class _ScriptCalls:
     """What one script tool does, for callers that wait and for those that do not."""
@@ -107,39 +68,14 @@ class _ScriptCalls:
     skill: Skill
     script: ScriptMetadata
 
-    def run(
-        self, config: RunnableConfig, arguments: object = None, argv: Sequence[str] = ()
-    ) -> tuple[str, ScriptExecutionResult]:
-        return self._outcome(self._call(config, arguments, argv), InterruptApprover(config or {}))
+    def run(self, config: RunnableConfig, arguments: object = None, argv: Sequence[str] = ()) -> Ran:
+        return run_script(self.manager, self.skill, self._call(config, arguments, argv), config)
 
-    async def arun(
-        self, config: RunnableConfig, arguments: object = None, argv: Sequence[str] = ()
-    ) -> tuple[str, ScriptExecutionResult]:
-        by_interrupt = InterruptApprover(config or {}, asyncio.get_running_loop())
-        return await run_in_thread(partial(self._outcome, self._call(config, arguments, argv), by_interrupt))
-
-    def _outcome(
-        self, call: CallArguments, by_interrupt: InterruptApprover, control: RunControl = NO_CONTROL
-    ) -> tuple[str, ScriptExecutionResult]:
-        """A refusal is told to the model and never ends its run; a framework's own exceptions pass through."""
-        asks = self.manager.approver is None and by_interrupt.is_available
-        try:
-            result = self.manager.flow.execute(self.skill, call, control, approver=by_interrupt if asks else None)
-        except SkillKitError as error:
-            raise ScriptNotRunError(error) from error
-        if not result.success:
-            raise ScriptFailedError(result)
-        return shorten(result.stdout), result
+    async def arun(self, config: RunnableConfig, arguments: object = None, argv: Sequence[str] = ()) -> Ran:
+        return await arun_script(self.manager, self.skill, self._call(config, arguments, argv), config)
 
     def _call(self, config: RunnableConfig, arguments: object, argv: Sequence[str]) -> CallArguments:
-        return self.manager.call_for(
-            self.script.path.as_posix(),
-            arguments,
-            argv=tuple(argv),
-            session_id=self.manager.session_id or session_of(config or {}),
-            agent_facing=True,
-            call_id=_call_id.get(),
-        )
+        return call_in(self.manager, config, self.script.path.as_posix(), arguments, argv)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +92,7 @@ class _SkillReading:
             return instructions_for(
                 self.skill,
                 arguments,
-                session_id=self.manager.session_id or session_of(config or {}),
+                session_id=session_in(self.manager, config),
                 workspace=self.manager.workspace,
                 table=self._table,
             )
@@ -179,9 +115,35 @@ class _SkillReading:
         return "\n".join(["### Available Scripts", "", how, "", *heading, *rows, "", example, ""])
 
 
-def create_langchain_tools(manager: SkillManager) -> list[BaseTool]:
-    """For each skill a tool of its name that reads it, and a tool `skill.script` for each of its scripts."""
+def create_langchain_tools(manager: SkillManager, *, one_per_script: bool | None = None) -> list[BaseTool]:
+    """For each skill a tool of its name that reads it, and a tool `skill.script` for each of its scripts.
+
+    Where that would be more than 100, four tools for all skills instead; `one_per_script` chooses without counting.
+    """
     skills = [manager.load_skill(skill.name) for skill in manager.list_skills()]
+    if one_per_script is None:
+        one_per_script = not _is_too_many(skills)
+    return _tools_of_each(manager, skills) if one_per_script else shared_tools(manager)
+
+
+def _is_too_many(skills: Sequence[Skill]) -> bool:
+    """Said aloud: an agent's tools are then called otherwise."""
+    # Counted only where the skills alone are not too many: looking for scripts takes time.
+    count = len(skills)
+    if count <= MOST_TOOLS:
+        count += sum(len(skill.scripts) for skill in skills)
+    if count <= MOST_TOOLS:
+        return False
+    warnings.warn(
+        f"{len(skills)} skills would be {count} tools or more, and providers take about 128: the agent gets four tools "
+        "for all skills (load_skill, skills_run_script, read_skill_file, find_skills). Say which you want: "
+        "create_langchain_tools(manager, one_per_script=False), or True for a tool for each script.",
+        stacklevel=3,
+    )
+    return True
+
+
+def _tools_of_each(manager: SkillManager, skills: Sequence[Skill]) -> list[BaseTool]:
     taken = {skill.name for skill in skills}
     tools: list[BaseTool] = []
     for skill in skills:
@@ -198,13 +160,13 @@ def create_script_tools(skill: Skill, manager: SkillManager) -> list[BaseTool]:
 
 def _reading_tool(skill: Skill, manager: SkillManager, scripts: Iterable[BaseTool]) -> BaseTool:
     calls = _SkillReading(manager, skill, tuple(tool.name for tool in scripts))
-    return _CallTool.from_function(
+    return CallTool.from_function(
         calls.run,
         calls.arun,
         name=skill.name,
         description=skill.metadata.description or f"The instructions of the skill {skill.name}.",
         args_schema=_SkillInput,
-        handle_tool_error=_error_content,
+        handle_tool_error=error_content,
         metadata={SKILL_OF_TOOL: skill.name},
     )
 
@@ -213,14 +175,14 @@ def _script_tools(skill: Skill, manager: SkillManager, taken: Iterable[str]) -> 
     tools: list[BaseTool] = []
     for name, script in zip(_script_names(skill, taken), skill.scripts, strict=True):
         calls = _ScriptCalls(manager, skill, script)
-        tool = _CallTool.from_function(
+        tool = CallTool.from_function(
             calls.run,
             calls.arun,
             name=name,
             description=script.description or visible(f"Runs {script.path.as_posix()} of the skill {skill.name}."),
             args_schema=_ScriptInput,
             response_format="content_and_artifact",
-            handle_tool_error=_error_content,
+            handle_tool_error=error_content,
         )
         tools.append(tool)
     return tools

@@ -19,7 +19,8 @@ from mcp.server.subscriptions import (
 )
 
 from skillkit.core.exceptions import SkillKitError
-from skillkit.integrations.functions import SkillFunctions
+from skillkit.core.manager import SkillManager
+from skillkit.integrations.catalog import script_paths, skills_for_models
 from skillkit.integrations.mcp.approval import Context, is_modern
 
 __all__ = ["Changes", "ChangingServer"]
@@ -54,8 +55,8 @@ class ChangingServer(Server[Any]):
 class Changes:
     """What each client knows. Older ones are told with their next call, those from 2026-07-28 on while they listen."""
 
-    def __init__(self, functions: SkillFunctions, conversation_of: Callable[[Context], str]) -> None:
-        self.functions = functions
+    def __init__(self, manager: SkillManager, conversation_of: Callable[[Context], str]) -> None:
+        self.manager = manager
         self.conversation_of = conversation_of
         self.mark: Mark = ()
         self.looked_at = float("-inf")
@@ -111,10 +112,10 @@ class Changes:
     def _look_at_skills(self) -> Mark:
         """As before where looking fails: a folder that cannot be read now is not news."""
         try:
-            self.functions.manager.discover()
-            skills = self.functions.manager.list_skills()
+            self.manager.discover()
+            skills = self.manager.list_skills()
             told = [(skill.name, skill.description, str(skill.skill_path)) for skill in skills]
-            return (*told, *self.functions.script_paths(self.functions.skills()))
+            return (*told, *script_paths(self.manager, skills_for_models(self.manager)))
         except (OSError, SkillKitError):
             return self.mark
 

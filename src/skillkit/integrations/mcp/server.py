@@ -10,13 +10,16 @@ from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from skillkit._version import __version__
+from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
+from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.text import visible
-from skillkit.integrations.functions import SkillFunctions
+from skillkit.integrations.catalog import script_paths, skills_for_models
 from skillkit.integrations.mcp import in_unicode
 from skillkit.integrations.mcp.approval import (
     STATE_SECONDS,
@@ -32,6 +35,7 @@ from skillkit.integrations.mcp.approval import (
 )
 from skillkit.integrations.mcp.changes import Changes, ChangingServer
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
+from skillkit.integrations.tool_schemas import server_instructions, tool_schemas
 from skillkit.present.terminal import cut
 
 __all__ = ["APPROVAL_WAIT_SECONDS", "create_server"]
@@ -40,11 +44,16 @@ NAME = "skillkit"
 # Many clients give a call up after a minute; the answer to a question must still be sent before that.
 APPROVAL_WAIT_SECONDS = 45.0
 SESSION_HEADER = "mcp-session-id"
-INSTRUCTIONS = (
-    "Agent Skills of this machine. Load a skill before you use it; run its scripts only through skills_run_script. "
-    "A person may be asked before a script runs; what they decline stays declined."
-)
-TITLES = {"load_skill": "Load a skill", "skills_run_script": "Run a script", "read_skill_file": "Read a skill's file"}
+CONNECTING = ("initialize", "server/discover")
+TITLES = {
+    "load_skill": "Load a skill",
+    "skills_run_script": "Run a script",
+    "read_skill_file": "Read a skill's file",
+    "find_skills": "Find skills",
+}
+# Claude Code searches for tools; with this it shows them from the start, and with them the names of the skills.
+SHOWN_FROM_THE_START = {"anthropic/alwaysLoad": True}
+READING_TOOLS = frozenset(("read_skill_file", "find_skills"))
 PROGRESS_SECONDS = 0.1
 TAIL_BYTES = 2_000
 LINE_COLUMNS = 200
@@ -65,12 +74,11 @@ def create_server(
     """
     tools = _Tools(manager, LocalApprover(manager.state_dir, approval_wait, page), asks_client=asks_client)
     publishing = Publishing(manager)
-    changes = Changes(SkillFunctions(manager), tools.session_of)
+    changes = Changes(manager, tools.session_of)
     server = ChangingServer(
         NAME,
         version=__version__,
         title="skillkit",
-        instructions=INSTRUCTIONS,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call_tool,
         on_list_resources=publishing.list_resources,
@@ -88,6 +96,7 @@ def create_server(
     sealed = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
     server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
     server.middleware.append(changes.middleware)
+    server.middleware.append(tools.instruct)
     return server
 
 
@@ -100,6 +109,7 @@ class _Tools:
         self.asks_client = asks_client
         self.answers = CallAnswers()
         self._session_id = f"mcp-{secrets.token_hex(8)}"
+        self._told: frozenset[str] = frozenset()
 
     def session_of(self, ctx: Context) -> str:
         """The conversation that the transport knows and checked, else the server's own; nothing a model can write."""
@@ -111,22 +121,47 @@ class _Tools:
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=await asyncio.to_thread(self._tools))
 
+    async def instruct(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Whoever connects is told which skills there are now; in either era of the protocol."""
+        result = await call_next(ctx)
+        if ctx.method not in CONNECTING or not isinstance(result, dict):
+            return result
+        return {**result, "instructions": await asyncio.to_thread(self._instructions)}
+
+    def _instructions(self) -> str:
+        self._look()
+        skills = skills_for_models(self.manager)
+        # Instructions are given once. What comes later is described by the tools.
+        self._told = self._told or frozenset(skill.name for skill in skills)
+        return server_instructions(skills)
+
+    def _look(self) -> None:
+        """Where looking fails, what was found before still counts."""
+        with suppress(OSError, SkillKitError):
+            self.manager.discover()
+
     def _tools(self) -> list[types.Tool]:
         self.manager.discover()
+        skills = skills_for_models(self.manager)
         return [
             types.Tool(
                 name=tool.name,
                 title=TITLES.get(tool.name),
                 description=in_unicode(tool.description),
                 input_schema=in_unicode(dict(tool.input_schema)),
-                annotations=types.ToolAnnotations(read_only_hint=tool.name == "read_skill_file"),
+                annotations=_hints(tool.name, self.manager.agent_policy),
+                _meta=SHOWN_FROM_THE_START,
             )
-            for tool in SkillFunctions(self.manager).tools()
+            for tool in tool_schemas(skills, script_paths(self.manager, skills), self._told)
         ]
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        from skillkit.integrations.functions import SkillFunctions  # a client waits for the first answer, not for this
+
+        if params.name == "find_skills":
+            await asyncio.to_thread(self._look)
         client = client_approver(ctx, params, self.answers) if self.asks_client else None
         approver = McpApprover(client, self.local)
         functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
@@ -141,6 +176,15 @@ class _Tools:
             reporting.cancel()
         text = types.TextContent(text=in_unicode(result.content))
         return types.CallToolResult(content=[text], is_error=result.is_error)
+
+
+def _hints(tool: str, policy: ScriptPolicy) -> types.ToolAnnotations:
+    """A script may do whatever its approval allows; what runs none only reads the files of skills."""
+    loads_only = tool == "load_skill" and getattr(policy, "run_on_load", "ask") == "never"
+    is_reading = tool in READING_TOOLS or loads_only
+    return types.ToolAnnotations(
+        read_only_hint=is_reading, destructive_hint=not is_reading, open_world_hint=not is_reading
+    )
 
 
 async def _run_to_end(run: Coroutine[Any, Any, Result]) -> Result:
