@@ -228,7 +228,7 @@ class SkillFunctions:
             )
         except SkillKitError as error:
             context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))
-        return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status)
+        return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status, commands=context.outputs)
 
     def _call(self, script: str, call_id: str | None, **given: Any) -> CallArguments:  # noqa: ANN401 - what a call has
         call_id = call_id or ""

@@ -13,7 +13,7 @@ from skillkit.core.find.references import ScriptReference, references_in
 from skillkit.core.models import Skill, open_at_once
 from skillkit.core.paths import FilePathResolver
 from skillkit.core.values.runs import ScriptExecutionResult
-from skillkit.present.skill_context import ScriptOutput, SkillContext
+from skillkit.present.skill_context import ScriptOutput, SkillContext, representable
 from skillkit.present.tool_result import SHOWN_CHARACTERS, refusal_status, run_status, run_text, shorten
 
 TYPE_CHECKING = False
@@ -69,12 +69,12 @@ def _output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOut
 
 
 def file_text(skill: Skill, path: str) -> str:
-    """Text only, and no more of it than a model should read at once."""
+    """Text only, as it is but for what no XML could carry, and no more of it than a model should read at once."""
     real = FilePathResolver.resolve_path(skill.base_directory, path)
     raw, size = _read_regular_file(skill, path, real)
     if b"\0" in raw[:SNIFFED_BYTES]:
         return f"[{path} is a binary file of {size:,} bytes. It cannot be shown as text; a script can read it.]"
-    text = raw.decode("utf-8-sig", "replace")
+    text = representable(raw.decode("utf-8-sig", "replace"))
     if len(text) > SHOWN_CHARACTERS or size > len(raw):
         return shorten(text, f"The file has {size:,} bytes and is at {real}.")
     return text
