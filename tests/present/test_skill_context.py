@@ -61,7 +61,9 @@ def test_a_parser_gives_every_text_back_unchanged(text: str) -> None:
 
 
 # Bits of what ends a section, so that they meet in every order.
-ENDS = st.lists(st.sampled_from(["]", "]]", ">", "]]>", "\r", "<![CDATA[", "&#13;", "&", "x"]), max_size=12).map("".join)
+ENDS = st.lists(st.sampled_from(["]", "]]", ">", "]]>", "\r", "<![CDATA[", "&#13;", "&", "x"]), max_size=12).map(
+    "".join
+)
 
 
 @given(ENDS)

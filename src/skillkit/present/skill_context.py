@@ -64,7 +64,10 @@ def envelope(context: SkillContext) -> str:
             "<active_resources>",
             *(_output_element(output) for output in context.outputs),
             "<reference_files>",
-            *(f"<file>{_verbatim(path) if IN_TEXT.search(path) else representable(path)}</file>" for path in context.files),
+            *(
+                f"<file>{_verbatim(path) if IN_TEXT.search(path) else representable(path)}</file>"
+                for path in context.files
+            ),
             "</reference_files>",
             "</active_resources>",
             f"<execution_directive>{_escaped(directive)}</execution_directive>",
@@ -94,7 +97,7 @@ def _attributes(**values: str | None) -> str:
 
 
 def _verbatim(text: str) -> str:
-    """Character by character as it is, but for its own end mark, which is split, and CR, which a parser would change."""
+    """As it is, but for its own end mark, which is split, and CR, which a parser would change."""
     whole = representable(text).replace(SECTION_END, f"]]{SECTION_END}{SECTION}>")
     return f"{SECTION}{whole.replace(CR, f'{SECTION_END}{TEXT[CR]}{SECTION}')}{SECTION_END}"
 
