@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
+EXAMPLES_2_VENV := .venv-examples-openai-2
 
 .PHONY: demo test test-slow examples check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
 
@@ -15,8 +16,9 @@ test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
 test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser, along every page of the docs
 	$(BIN)/python -m pytest -n auto -m slow
 
-examples: $(EXAMPLES_VENV)/.examples-ready  ## the examples for other frameworks, in an environment of their own
-	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
+examples: $(EXAMPLES_VENV)/.examples-ready $(EXAMPLES_2_VENV)/.examples-openai-2-ready  ## the programs for other frameworks, in environments of their own
+	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
+	EXAMPLES=openai-2 $(EXAMPLES_2_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py
 
 check: $(VENV)/.dev-ready  ## style, types, architecture
 	$(BIN)/ruff check .
@@ -68,5 +70,8 @@ $(VENV)/.docs-ready: pyproject.toml constraints.txt requirements-docs.txt tools/
 $(EXAMPLES_VENV)/.examples-ready: pyproject.toml requirements-examples.txt tools/setup
 	@tools/setup $(EXAMPLES_VENV) examples
 
+$(EXAMPLES_2_VENV)/.examples-openai-2-ready: pyproject.toml requirements-examples-openai-2.txt tools/setup
+	@tools/setup $(EXAMPLES_2_VENV) examples-openai-2
+
 clean:
-	rm -rf $(VENV) $(EXAMPLES_VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EXAMPLES_VENV) $(EXAMPLES_2_VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

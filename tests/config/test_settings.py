@@ -151,3 +151,13 @@ def test_a_relative_start_is_the_current_folders(machine: Machine, monkeypatch: 
     monkeypatch.chdir(machine.project / "inner")
     for start in (Path(), Path("..")):
         assert load_settings(start, environ={}).profile == "locked"
+
+
+def test_folders_and_files_may_be_given_as_text(machine: Machine, tmp_path: Path) -> None:
+    machine.repository("[policy]\ntimeout_seconds = 7\n")
+    (project,) = {path.parent for path in tmp_path.rglob("skillkit.toml")}
+    own = tmp_path / "own.toml"
+    own.write_text("[policy]\ntimeout_seconds = 9\n")
+    settings = load_settings(str(project), environ={}, user_file=str(own))
+    assert settings == load_settings(project, environ={}, user_file=own)
+    assert (settings.policy.timeout_seconds, settings.user_file) == (7, own)

@@ -80,7 +80,7 @@ def test_an_answer_about_some_runs_is_none_about_others(tmp_path: Path) -> None:
             def ask(self, request: OptionRequest, cancel: object = None) -> OptionAnswer:  # noqa: ARG002
                 return OptionAnswer("yes_once", "replayed", time.time(), asked.requests[0].id)
 
-        assert told(together(manager, Replayed(), "a", "c")) == ["ApprovalUnavailableError"] * 2
+        assert told(together(manager, Replayed(), "a", "c")) == ["ScriptRefusedError"] * 2
         assert told(together(manager, Replayed(), "a", "b")) == ["a", "b"]
 
 

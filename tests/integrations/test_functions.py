@@ -511,6 +511,13 @@ def test_files_of_a_skill_are_read_as_text_within_bounds(tmp_path: Path) -> None
         assert "references/guide.md" in texts[path].content
 
 
+def test_a_file_is_read_as_it_is_but_for_what_a_terminal_would_obey(tmp_path: Path) -> None:
+    files = {"a.md": "a && b <c>\r\n]]> \x1b[2Jd\x07\n"}
+    with functions(tmp_path, files=files) as tools:
+        read = tools.call("read_skill_file", {"skill_name": "demo", "path": "a.md"}).content
+    assert read == "a && b <c>\r\n]]> \\x1b[2Jd\\x07\n"
+
+
 def test_without_a_policy_of_the_managers_own_agents_are_guarded(tmp_path: Path) -> None:
     with functions(tmp_path, policy=None) as tools:
         assert tools.flow.policy == GUARDED

@@ -124,6 +124,10 @@ def without_a_manager(folder: Path, metadata: SkillMetadata) -> Sequence[str]:
 
 def tools(manager: SkillManager) -> str:
     functions = SkillFunctions(manager)
+    question = functions.question("load_skill", {"skill_name": "demo"}, "call-1")
+    assert_type(question, OptionRequest | None)
+    if question is not None:
+        functions.call("load_skill", {"skill_name": "demo"}, "call-1", answer="yes_once", question_id=question.id)
     return functions.call("load_skill", {"skill_name": "demo"}).content
 
 

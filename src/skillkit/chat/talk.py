@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from html import unescape
 from typing import Any
 
 from skillkit.chat.endpoint import ChatMessage, Endpoint, ToolCall
@@ -20,9 +19,6 @@ from skillkit.present.tool_result import ScriptToolResult
 __all__ = ["Talk"]
 
 RUNNING_TOOL, LOADING_TOOL = "skills_run_script", "load_skill"
-# Of our own envelope, in which no text can look like an element.
-SCRIPT_OUTPUT = re.compile(r"<script_output ([^<>]*)>")
-ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 NO_TOOLS = "This model cannot call tools; skills' commands are read from its text instead."
 GO_ON, NO_WORDS = "Go on.", "…"
 NOT_RUN = "It was not run: {reason}."
@@ -196,11 +192,8 @@ def _tool_message(call: ToolCall, content: str) -> ChatMessage:
 def _outcomes_of(call: ToolCall, result: ScriptToolResult) -> Iterator[ToolOutcome]:
     """One for the call, and one for each script that loading a skill ran or did not run."""
     name = call.name if call.name in TOOLS else "unknown tool"
-    if call.name == LOADING_TOOL:
-        for script in SCRIPT_OUTPUT.findall(result.content):
-            given = dict(ATTRIBUTE.findall(script))
-            words = f"{unescape(given['source'])} {unescape(given.get('arguments', ''))}".strip()
-            yield ToolOutcome("script", words, given["status"])
+    for command in result.commands:
+        yield ToolOutcome("script", f"{command.source} {shlex.join(command.arguments)}".strip(), command.status)
     ran = result.result
     detail = result.content if result.is_error and ran is None and call.name != LOADING_TOOL else ""
     seconds = ran.execution_time_ms / 1000 if ran is not None else None

@@ -242,7 +242,7 @@ def _show_loading(question: str, skill: str, stage: _Stage) -> None:
     with skillkit.SkillManager(stage.examples, "", [], [], policy=policy, state_dir=stage.state) as manager:
         text = SkillFunctions(manager).call("load_skill", {"skill_name": skill}).content
     opening, _, rest = text.partition("\n")
-    _, tag, resources = rest.partition("\n<active_resources>")
+    _, tag, resources = rest.rpartition("\n<active_resources>")
     click.echo(f"{opening}\n<instructions>...</instructions>{visible(tag + resources)}", nl=False)
 
 

@@ -108,18 +108,18 @@ class Settings:
 
 
 def load_settings(
-    start: Path | None, *, environ: Mapping[str, str] = os.environ, user_file: Path | None = None
+    start: str | Path | None, *, environ: Mapping[str, str] = os.environ, user_file: str | Path | None = None
 ) -> Settings:
     """From the user's file and the project's nearest to `start`; ConfigurationError says what to correct, and where.
 
     A key of the project's file wins over the same key of the user's, but may only tighten unless the user trusts
     the project. Folders of skills add up, the project's first.
     """
-    user_path, must_exist = user_file_place(environ, user_file)
+    user_path, must_exist = user_file_place(environ, None if user_file is None else Path(user_file))
     is_read = user_path is not None and (must_exist or _is_there(user_path))
     user = _read_file(Place(USER, user_path), may_loosen=True) if is_read else None
     own = replace(_layered([user] if user else []), user_file=user_path)
-    project_path = project_file(start)
+    project_path = project_file(None if start is None else Path(start))
     if project_path is None:
         return own
 

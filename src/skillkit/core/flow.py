@@ -122,7 +122,7 @@ class Flow:
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         with place:
-            if answer is not None:
+            if answer is not None and prepared.decision is Decision.ASK:
                 self._spend(prepared, answer)
             started = self.audit.append("started", start_fields(prepared, answer))
             ran = place.run(control)

@@ -146,11 +146,16 @@ class SkillManager:
         workspace: PathLike | Workspace | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
+        agent_facing: bool = False,
     ) -> ScriptExecutionResult:
-        """Runs one script of a skill; its failure is a result, a refusal or an impossible request is an error."""
+        """Runs one script of a skill; its failure is a result, a refusal or an impossible request is an error.
+
+        `agent_facing` says that a model chose the arguments; such a call is GUARDED unless a policy was given.
+        """
         from skillkit.core.values.runs import RunControl
 
-        call = self.call_for(script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        given = (script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        call = self.call_for(*given, agent_facing=agent_facing)
         return self._run(skill_name, call, RunControl(cancel, None, on_output))
 
     async def aexecute_skill_script(
@@ -166,11 +171,13 @@ class SkillManager:
         workspace: PathLike | Workspace | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
+        agent_facing: bool = False,
     ) -> ScriptExecutionResult:
         """As `execute_skill_script`, without blocking the loop; cancelling the task kills the script's tree."""
         from skillkit.core.run.aio import run_in_thread
 
-        call = self.call_for(script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        given = (script_name, arguments, timeout, argv, stdin, session_id, workspace)
+        call = self.call_for(*given, agent_facing=agent_facing)
 
         def run(control: RunControl) -> ScriptExecutionResult:
             return self._run(skill_name, call, control._replace(cancel=cancel, on_output=on_output))
@@ -191,16 +198,17 @@ class SkillManager:
         agent_facing: bool = False,
         call_id: str = "",
     ) -> PreparedRun:
-        """The first half: what would run and whether it may. `agent_facing` says that a model chose the arguments.
+        """The first half: what would run and whether it may; `agent_facing` as for `execute_skill_script`.
 
         A skill or script that does not exist is a DENY with its error, which the second half records and raises.
         """
         given = (script_name, arguments, timeout, argv, stdin, session_id, workspace)
         call = self.call_for(*given, agent_facing=agent_facing, call_id=call_id)
+        flow = self.flow_for(agent_facing=agent_facing)
         try:
-            return self.flow.prepare(self.load_skill(skill_name), call)
+            return flow.prepare(self.load_skill(skill_name), call)
         except SkillKitError as error:
-            return self.flow.unresolved(error, skill_name, call)
+            return flow.unresolved(error, skill_name, call)
 
     def complete_skill_script(
         self,
@@ -214,7 +222,8 @@ class SkillManager:
         from skillkit.core.ask.approvals import in_time
         from skillkit.core.values.runs import RunControl
 
-        return self.flow.complete(in_time(prepared, answer), answer, RunControl(cancel, None, on_output))
+        flow = self.flow_for(agent_facing=prepared.resolved is not None and prepared.resolved.agent_facing)
+        return flow.complete(in_time(prepared, answer), answer, RunControl(cancel, None, on_output))
 
     def end_session_approvals(self, skill_name: str | None = None) -> None:
         """From now on asks again about a skill, or about all of them, that was approved for this manager's session."""
@@ -226,12 +235,16 @@ class SkillManager:
     @property
     def flow(self) -> Flow:
         """The one way through for every surface: `prepare` decides, `complete` runs and records."""
-        return self.flow_under(self.policy)
+        return self.flow_for(agent_facing=False)
 
     @property
     def agent_flow(self) -> Flow:
-        """The way through for surfaces that face an agent: under the policy that was given, else GUARDED."""
-        return self.flow_under(self.agent_policy)
+        """The way through for surfaces that face an agent."""
+        return self.flow_for(agent_facing=True)
+
+    def flow_for(self, *, agent_facing: bool) -> Flow:
+        """Under the policy that was given; else what a model chose is GUARDED, what a program chose STANDARD."""
+        return self.flow_under(self.agent_policy if agent_facing else self.policy)
 
     def flow_under(self, policy: ScriptPolicy) -> Flow:
         """The same way through under another policy, as a surface may need it."""
@@ -310,11 +323,12 @@ class SkillManager:
 
     def _run(self, skill_name: str, call: CallArguments, control: RunControl) -> ScriptExecutionResult:
         """A skill that does not exist is an attempt too, and on record."""
+        flow = self.flow_for(agent_facing=call.agent_facing)
         try:
             skill = self.load_skill(skill_name)
         except SkillNotFoundError as error:
-            self.flow.record_unresolved(error, skill_name, call)
-        return self.flow.execute(skill, call, control)
+            flow.record_unresolved(error, skill_name, call)
+        return flow.execute(skill, call, control)
 
     def _found(self) -> SkillIndex:
         with self._lock:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from skillkit.core.ask.approvals import unavailable
+from skillkit.core.ask.approvals import NO, declined, unavailable
 from skillkit.core.ask.questions import joint_request
 from skillkit.core.exceptions import ApprovalUnavailableError, ContentChangedError, ScriptRefusedError, SkillKitError
 from skillkit.core.models import Skill
 from skillkit.core.resolve import CallArguments
-from skillkit.core.values.questions import Approver, OptionAnswer
+from skillkit.core.values.questions import Approver, OptionAnswer, OptionRequest
 from skillkit.core.values.runs import NO_CONTROL, Decision, PreparedRun, RunControl, ScriptExecutionResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.flow import Flow
 
-__all__ = ["Outcome", "execute_batch"]
+__all__ = ["Outcome", "batch_question", "execute_batch"]
 
 Outcome = ScriptExecutionResult | SkillKitError
 """How a run ended, or why there was none."""
@@ -34,13 +35,17 @@ def execute_batch(
     control: RunControl = NO_CONTROL,
     *,
     approver: Approver | None = None,
+    answer: OptionAnswer | None = None,
 ) -> list[Outcome]:
-    """One outcome for each call, in order; whatever happens to one, the others go on."""
+    """One outcome for each call, in order; whatever happens to one, the others go on.
+
+    With an `answer` to the question about them, nobody is asked.
+    """
     answers: dict[str, OptionAnswer] | None = {}
     problem = None
     runs = _prepare_all(flow, skill, calls)
     try:
-        answers = _ask(flow, runs, approver or flow.approver, control)
+        answers = _ask(flow, runs, approver or flow.approver, control, answer)
         if answers is None:  # somebody's word for the session covers them by now
             runs = _prepare_all(flow, skill, calls)
     except SkillKitError as error:
@@ -49,12 +54,21 @@ def execute_batch(
     def complete(run: PreparedRun) -> ScriptExecutionResult:
         if control.is_set():
             flow.record_refusal(_cancelled(run), run)
-        answer = (answers or {}).get(run.request.id) if run.request is not None else None
-        if run.decision is Decision.ASK and answer is None:
+        if answer is not None and answer.option_id == NO and run.decision is not Decision.DENY:
+            flow.record_refusal(declined(run, answer), run, answer)  # a no needs no question to be one
+        own = (answers or {}).get(run.request.id) if run.request is not None else None
+        if run.decision is Decision.ASK and own is None:
             flow.record_refusal(_unanswered(run, problem), run)
-        return flow.complete(run, answer, control)
+        return flow.complete(run, own, control)
 
     return [run if isinstance(run, SkillKitError) else _result_or_error(partial(complete, run)) for run in runs]
+
+
+def batch_question(flow: Flow, skill: Skill, calls: Sequence[CallArguments]) -> OptionRequest | None:
+    """What a person is asked before these run; None where there is nothing to ask. Nothing is recorded."""
+    asking = _asking([_result_or_error(partial(flow.prepare, skill, call)) for call in calls])
+    request = _question(flow, asking).request if asking else None
+    return None if request is None else request.asked(time.time())
 
 
 def _result_or_error(act: Callable[[], Result]) -> Result | SkillKitError:
@@ -76,25 +90,36 @@ def _prepare_all(flow: Flow, skill: Skill, calls: Sequence[CallArguments]) -> li
     return [_result_or_error(partial(prepare, call)) for call in calls]
 
 
+def _asking(runs: Sequence[PreparedRun | SkillKitError]) -> list[PreparedRun]:
+    return [run for run in runs if isinstance(run, PreparedRun) and run.decision is Decision.ASK]
+
+
 def _ask(
-    flow: Flow, runs: Sequence[PreparedRun | SkillKitError], approver: Approver | None, control: RunControl
+    flow: Flow,
+    runs: Sequence[PreparedRun | SkillKitError],
+    approver: Approver | None,
+    control: RunControl,
+    given: OptionAnswer | None,
 ) -> dict[str, OptionAnswer] | None:
     """For each run that asks, the answer under its own request's id; None where all are covered meanwhile."""
-    asking = [run for run in runs if isinstance(run, PreparedRun) and run.decision is Decision.ASK]
+    asking = _asking(runs)
     if not asking:
         return {}
-    question = asking[0] if len(asking) == 1 else _joint_question(flow, asking)
-    answer = flow.approvals.answer_for(question, approver, control)
+    question = _question(flow, asking)
+    answer = given or flow.approvals.answer_for(question, approver, control)
     if answer is None:
         return None
-    if question.request is None or answer.request_id != question.request.id:
-        return {}  # an answer to something else is none
     ids = [run.request.id for run in asking if run.request is not None]
+    if question.request is None or answer.request_id != question.request.id:
+        # An answer to something else, and be it to one of these alone, is none: each is refused.
+        return dict.fromkeys(ids, replace(answer, request_id=""))
     return {request_id: replace(answer, request_id=request_id) for request_id in ids}
 
 
-def _joint_question(flow: Flow, runs: Sequence[PreparedRun]) -> PreparedRun:
+def _question(flow: Flow, runs: Sequence[PreparedRun]) -> PreparedRun:
     """The first run with the question about all of them, and every reason once."""
+    if len(runs) == 1:
+        return runs[0]
     if len({run.command.digest for run in runs}) > 1:
         reason = f"{runs[0].command.skill_name} changed while it was looked at"
         raise ContentChangedError(f"{reason}, so nobody was asked. Load it again.", reasons=[reason])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from skillkit.core.ask.approvals import NO, declined
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.references import ScriptReference
 from skillkit.core.manager import SkillManager
@@ -15,11 +17,12 @@ from skillkit.core.models.instructions import instructions_for
 from skillkit.core.paths.files import Folder
 from skillkit.core.resolve import CallArguments
 from skillkit.core.run.aio import run_in_thread
-from skillkit.core.values.questions import Approver
-from skillkit.core.values.runs import OnOutput, RunControl
-from skillkit.integrations.batch import Outcome, execute_batch
+from skillkit.core.values.questions import Approver, OptionAnswer, OptionRequest
+from skillkit.core.values.runs import Decision, OnOutput, RunControl, ScriptExecutionResult
+from skillkit.integrations.batch import Outcome, batch_question, execute_batch
 from skillkit.integrations.catalog import found_text, sayable, script_paths, skill_for_models, skills_for_models
-from skillkit.integrations.loading import file_text, skill_context
+from skillkit.integrations.given_answers import GivenAnswers
+from skillkit.integrations.loading import commands_of, file_text, ready_commands, skill_context
 from skillkit.integrations.tool_schemas import (
     TOOLS,
     ToolSchema,
@@ -66,6 +69,7 @@ class SkillFunctions:
         self.approver = approver or manager.approver
         self.session_id = session_id or manager.session_id
         self.run_scripts = run_scripts
+        self._answers = GivenAnswers()
 
     @property
     def flow(self) -> Flow:
@@ -114,11 +118,18 @@ class SkillFunctions:
         arguments: Mapping[str, Any] | str | None,
         tool_use_id: str | None = None,
         *,
+        answer: OptionAnswer | str | None = None,
+        question_id: str = "",
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
     ) -> ScriptToolResult:
-        """Whatever a model sends, it gets an answer; only what a framework raises to ask a person passes through."""
-        return self._answer(name, arguments, tool_use_id, control=RunControl(cancel, None, on_output))
+        """Whatever a model sends, it gets an answer; only what a framework raises to ask a person passes through.
+
+        `answer` is what a person said to this call's `question`: an OptionAnswer, or an option's id. With the id of an
+        option, `question_id` names the question if it was asked elsewhere, as in the process before a restart.
+        """
+        given = self._given_answer(answer, question_id, name, arguments, tool_use_id)
+        return self._answer(name, arguments, tool_use_id, answer=given, control=RunControl(cancel, None, on_output))
 
     async def acall(
         self,
@@ -126,12 +137,63 @@ class SkillFunctions:
         arguments: Mapping[str, Any] | str | None,
         tool_use_id: str | None = None,
         *,
+        answer: OptionAnswer | str | None = None,
+        question_id: str = "",
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
     ) -> ScriptToolResult:
         """As `call`, without blocking the loop; cancelling the task kills the script's tree."""
-        answer = partial(self._answer, name, arguments, tool_use_id)
-        return await run_in_thread(lambda control: answer(control=control._replace(cancel=cancel, on_output=on_output)))
+        given = self._given_answer(answer, question_id, name, arguments, tool_use_id)
+        run = partial(self._answer, name, arguments, tool_use_id, answer=given)
+        return await run_in_thread(lambda control: run(control=control._replace(cancel=cancel, on_output=on_output)))
+
+    def question(
+        self, name: str, arguments: Mapping[str, Any] | str | None, tool_use_id: str | None = None
+    ) -> OptionRequest | None:
+        """What a person has to be asked before this call, for a framework that asks by its own means.
+
+        None where there is nothing to ask: the call runs, or says by itself why it does not. Its id is the same in
+        every process while skill, arguments, session and walls are; nothing is run or recorded.
+        """
+        given = parse_arguments(arguments)
+        if given is None or name not in TOOLS or argument_problem(name, given):
+            return None
+        try:
+            asked = self._question_for(name, given, tool_use_id)
+        except SkillKitError:
+            return None
+        if asked is not None:
+            self._answers.remember(asked, self._answers.call(name, given, tool_use_id))
+        return asked
+
+    async def aquestion(
+        self, name: str, arguments: Mapping[str, Any] | str | None, tool_use_id: str | None = None
+    ) -> OptionRequest | None:
+        """As `question`, without blocking the loop."""
+        return await asyncio.to_thread(self.question, name, arguments, tool_use_id)
+
+    def _question_for(self, name: str, given: Mapping[str, Any], tool_use_id: str | None) -> OptionRequest | None:
+        if name == "read_skill_file" or (name == "load_skill" and not self.run_scripts):
+            return None
+        skill = self._skill(given["skill_name"])
+        if name == "load_skill":
+            calls = self._loading_calls(ready_commands(self._commands(skill)), tool_use_id)
+        else:
+            calls = [self._script_call(tool_use_id, **given)]
+        return batch_question(self.flow, skill, calls)
+
+    def _given_answer(
+        self,
+        answer: OptionAnswer | str | None,
+        question_id: str,
+        name: str,
+        arguments: Mapping[str, Any] | str | None,
+        tool_use_id: str | None,
+    ) -> OptionAnswer | None:
+        if answer is None:
+            return None
+        given = parse_arguments(arguments) or {}
+        return self._answers.answer(answer, question_id, self._answers.call(name, given, tool_use_id))
 
     def _answer(
         self,
@@ -162,20 +224,33 @@ class SkillFunctions:
         tool_use_id: str | None,
         *,
         skill_name: str,
-        script: str,
-        args: list[str] | None = None,
-        input: Any = None,  # noqa: A002, ANN401 - the tool's own word; any JSON value
-        **run: Any,  # noqa: ANN401 - the flow's
+        answer: OptionAnswer | None = None,
+        control: RunControl,
+        **given: Any,  # noqa: ANN401 - as the schema says
     ) -> ScriptToolResult:
-        arguments, stdin = (None, input) if isinstance(input, str) else (input, None)
-        call = self._call(script, tool_use_id, arguments=arguments, argv=tuple(args or ()), stdin=stdin)
+        call = self._script_call(tool_use_id, **given)
         try:
             skill = self._skill(skill_name)
         except SkillNotFoundError as error:
             self.flow.record_unresolved(error, skill_name, call)
-        result = self.flow.execute(skill, call, approver=self.approver, **run)
+        if answer is None:
+            result = self.flow.execute(skill, call, control, approver=self.approver)
+        else:
+            result = self._complete(skill, call, answer, control)
         text = run_text(result, self._keep_rest(told_output(result)))
         return ScriptToolResult(tool_use_id, text, not result.success, run_status(result), result)
+
+    def _complete(
+        self, skill: Skill, call: CallArguments, answer: OptionAnswer, control: RunControl
+    ) -> ScriptExecutionResult:
+        """What was answered elsewhere; a no counts even to what was asked otherwise or need not be asked any more."""
+        try:
+            prepared = self.flow.prepare(skill, call)
+        except SkillKitError as error:
+            self.flow.record_unresolved(error, skill.name, call)
+        if answer.option_id == NO and prepared.decision is not Decision.DENY:
+            self.flow.record_refusal(declined(prepared, answer), prepared, answer)
+        return self.flow.complete(prepared, answer if prepared.decision is Decision.ASK else None, control)
 
     def _keep_rest(self, output: str) -> str:
         """Where all of an output is that a model sees only a part of."""
@@ -213,9 +288,7 @@ class SkillFunctions:
         """Always the envelope; one that says why where there is no such skill."""
 
         def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome]:
-            calls = [
-                self._call(each.script, tool_use_id, argv=each.argv, from_instructions=True) for each in references
-            ]
+            calls = self._loading_calls(references, tool_use_id)
             return execute_batch(self.flow, skill, calls, approver=self.approver, **run)
 
         may_run = self.run_scripts if run_scripts is None else run_scripts
@@ -225,11 +298,35 @@ class SkillFunctions:
                 skill,
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
                 outcomes if may_run else None,
-                starts_elsewhere=self.flow.policy.working_directory == "workspace",
+                starts_elsewhere=self._starts_elsewhere,
             )
         except SkillKitError as error:
             context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))
-        return ScriptToolResult(tool_use_id, envelope(context), context.status != "ok", context.status)
+        return ScriptToolResult(
+            tool_use_id, envelope(context), context.status != "ok", context.status, commands=context.outputs
+        )
+
+    @property
+    def _starts_elsewhere(self) -> bool:
+        return self.flow.policy.working_directory == "workspace"
+
+    def _commands(self, skill: Skill) -> Sequence[ScriptReference]:
+        return commands_of(skill, starts_elsewhere=self._starts_elsewhere)
+
+    def _loading_calls(self, references: Sequence[ScriptReference], call_id: str | None) -> list[CallArguments]:
+        return [self._call(each.script, call_id, argv=each.argv, from_instructions=True) for each in references]
+
+    def _script_call(
+        self,
+        call_id: str | None,
+        *,
+        script: str,
+        args: list[str] | None = None,
+        input: Any = None,  # noqa: A002, ANN401 - the tool's own word; any JSON value
+        **_: Any,  # noqa: ANN401 - the skill's name
+    ) -> CallArguments:
+        arguments, stdin = (None, input) if isinstance(input, str) else (input, None)
+        return self._call(script, call_id, arguments=arguments, argv=tuple(args or ()), stdin=stdin)
 
     def _call(self, script: str, call_id: str | None, **given: Any) -> CallArguments:  # noqa: ANN401 - what a call has
         call_id = call_id or ""

@@ -13,14 +13,14 @@ from skillkit.core.find.references import ScriptReference, references_in
 from skillkit.core.models import Skill, open_at_once
 from skillkit.core.paths import FilePathResolver
 from skillkit.core.values.runs import ScriptExecutionResult
-from skillkit.present.skill_context import ScriptOutput, SkillContext
+from skillkit.present.skill_context import ScriptOutput, SkillContext, representable
 from skillkit.present.tool_result import SHOWN_CHARACTERS, refusal_status, run_status, run_text, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.integrations.batch import Outcome
 
-__all__ = ["bundled_files", "file_text", "skill_context"]
+__all__ = ["bundled_files", "commands_of", "file_text", "ready_commands", "skill_context"]
 
 RUN_COMMANDS = 20
 OUTPUT_CHARACTERS = 10_000
@@ -45,15 +45,25 @@ def skill_context(
     """`run` gives an outcome for each command of the instructions that it gets; without it nothing runs."""
     outputs: tuple[ScriptOutput, ...] = ()
     if run is not None:
-        own_folder = str(skill.base_directory) if starts_elsewhere else "."
-        references = references_in(skill, own_folder=own_folder).commands
-        ready = [reference for reference in references if reference.status == "command"][:RUN_COMMANDS]
+        references = commands_of(skill, starts_elsewhere=starts_elsewhere)
+        ready = ready_commands(references)
         outcomes = dict(zip(ready, run(ready), strict=True)) if ready else {}
         outputs = tuple(_output_of(reference, outcomes.get(reference)) for reference in references)
     files = bundled_files(skill)
     more = len(files) - LISTED_FILES
     listed = files if more <= 0 else [*files[:LISTED_FILES], f"[and {more} more files]"]
     return SkillContext(skill.name, "ok", instructions, outputs, tuple(listed))
+
+
+def commands_of(skill: Skill, *, starts_elsewhere: bool = False) -> Sequence[ScriptReference]:
+    """What the instructions write as a command, in order."""
+    own_folder = str(skill.base_directory) if starts_elsewhere else "."
+    return references_in(skill, own_folder=own_folder).commands
+
+
+def ready_commands(references: Sequence[ScriptReference]) -> list[ScriptReference]:
+    """Those that run when the skill is loaded."""
+    return [reference for reference in references if reference.status == "command"][:RUN_COMMANDS]
 
 
 def _output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOutput:
@@ -69,12 +79,12 @@ def _output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOut
 
 
 def file_text(skill: Skill, path: str) -> str:
-    """Text only, and no more of it than a model should read at once."""
+    """Text only, as it is but for what no XML could carry, and no more of it than a model should read at once."""
     real = FilePathResolver.resolve_path(skill.base_directory, path)
     raw, size = _read_regular_file(skill, path, real)
     if b"\0" in raw[:SNIFFED_BYTES]:
         return f"[{path} is a binary file of {size:,} bytes. It cannot be shown as text; a script can read it.]"
-    text = raw.decode("utf-8-sig", "replace")
+    text = representable(raw.decode("utf-8-sig", "replace"))
     if len(text) > SHOWN_CHARACTERS or size > len(raw):
         return shorten(text, f"The file has {size:,} bytes and is at {real}.")
     return text

@@ -1,4 +1,8 @@
-"""A loaded skill -> the envelope an agent reads: XML that gives every text back unchanged and that no text can end."""
+"""A loaded skill -> the envelope an agent reads: XML that gives every text back unchanged and that no text can end.
+
+A model reads what stands there, not what a parser would make of it. So a skill's own words are CDATA and stay as they
+were written; a script's output is escaped, for it is data from anywhere.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import dataclass
 
 from skillkit.core.values.text import spell_out as spelled_out
 
-__all__ = ["ScriptOutput", "SkillContext", "envelope"]
+__all__ = ["ScriptOutput", "SkillContext", "envelope", "representable"]
 
 DIRECTIVE = """You are now operating under the specialized {skill} protocol.
 1. Prioritize the logic in <instructions> over generic behavior.
@@ -17,6 +21,7 @@ DIRECTIVE = """You are now operating under the specialized {skill} protocol.
 
 # What XML cannot carry in any form is spelled out, as on a terminal; a parser would change a bare CR.
 UNCARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+CR, SECTION, SECTION_END = "\r", "<![CDATA[", "]]>"
 TEXT = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 ATTRIBUTE = {**TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
 IN_TEXT = re.compile("[&<>\r]")
@@ -55,11 +60,14 @@ def envelope(context: SkillContext) -> str:
     return "\n".join(
         [
             f"<skill_context{_attributes(id=context.id, status=context.status)}>",
-            f"<instructions>{_escaped(context.instructions)}</instructions>",
+            f"<instructions>{_verbatim(context.instructions)}</instructions>",
             "<active_resources>",
             *(_output_element(output) for output in context.outputs),
             "<reference_files>",
-            *(f"<file>{_escaped(path)}</file>" for path in context.files),
+            *(
+                f"<file>{_verbatim(path) if IN_TEXT.search(path) else representable(path)}</file>"
+                for path in context.files
+            ),
             "</reference_files>",
             "</active_resources>",
             f"<execution_directive>{_escaped(directive)}</execution_directive>",
@@ -81,16 +89,23 @@ def _output_element(output: ScriptOutput) -> str:
 
 def _attributes(**values: str | None) -> str:
     written = {
-        name: IN_ATTRIBUTE.sub(lambda match: ATTRIBUTE[match[0]], _representable(value))
+        name: IN_ATTRIBUTE.sub(lambda match: ATTRIBUTE[match[0]], representable(value))
         for name, value in values.items()
         if value is not None
     }
     return "".join(f' {name}="{text}"' for name, text in written.items())
 
 
+def _verbatim(text: str) -> str:
+    """As it is, but for its own end mark, which is split, and CR, which a parser would change."""
+    whole = representable(text).replace(SECTION_END, f"]]{SECTION_END}{SECTION}>")
+    return f"{SECTION}{whole.replace(CR, f'{SECTION_END}{TEXT[CR]}{SECTION}')}{SECTION_END}"
+
+
 def _escaped(text: str) -> str:
-    return IN_TEXT.sub(lambda match: TEXT[match[0]], _representable(text))
+    return IN_TEXT.sub(lambda match: TEXT[match[0]], representable(text))
 
 
-def _representable(text: str) -> str:
+def representable(text: str) -> str:
+    """With visible escapes for what XML forbids."""
     return UNCARRIED.sub(lambda match: spelled_out(match[0]), text)

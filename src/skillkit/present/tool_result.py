@@ -16,7 +16,8 @@ from skillkit.core.exceptions import (
     SkillKitError,
     SkillNotFoundError,
 )
-from skillkit.core.values.runs import ScriptExecutionResult
+from skillkit.core.values.runs import TRUNCATION_MARK, ScriptExecutionResult, stop_mark
+from skillkit.present.skill_context import ScriptOutput
 
 __all__ = [
     "MISSING_FOR_COMMANDS",
@@ -24,12 +25,14 @@ __all__ = [
     "STATUS_WORDS",
     "RefusalStatus",
     "ScriptToolResult",
+    "both_streams",
     "refusal_status",
     "refusal_text",
     "run_status",
     "run_text",
     "shorten",
     "told_output",
+    "written_stderr",
 ]
 
 SHOWN_CHARACTERS = 30_000
@@ -65,6 +68,8 @@ class ScriptToolResult:
     """ok, failed, timeout, declined, approval_unavailable, not_found, invalid_arguments or refused."""
     result: ScriptExecutionResult | None = None
     """How the script ended, where one ran."""
+    commands: tuple[ScriptOutput, ...] = ()
+    """What became of each command of the instructions, where a skill was loaded."""
     type: str = "tool_result"
 
     def to_anthropic(self) -> dict[str, Any]:
@@ -88,11 +93,29 @@ def run_status(result: ScriptExecutionResult) -> Literal["ok", "failed", "timeou
 
 
 def told_output(result: ScriptExecutionResult) -> str:
-    """Stdout of a success; stderr of a failure, else its stdout, else how it ended."""
+    """Stdout of a success; stderr of a failure, else its stdout, else how it ended.
+
+    Of a run that was stopped both: no word of the script's own says why, and what it had printed says how far it came.
+    """
     if result.success:
         return result.stdout
+    if stop_mark(result, result.signal):
+        return both_streams(result)
     nothing = f"The script ended with exit code {result.exit_code} and printed nothing."
-    return next((text for text in (result.stderr, result.stdout) if text.strip()), nothing)
+    if written_stderr(result).strip():
+        return result.stderr
+    return result.stdout if result.stdout.strip() else nothing
+
+
+def both_streams(result: ScriptExecutionResult) -> str:
+    """Stdout, then stderr, which ends with how the run was stopped."""
+    return "\n".join(text for text in (result.stdout.rstrip("\n"), result.stderr) if text.strip())
+
+
+def written_stderr(result: ScriptExecutionResult) -> str:
+    """What the script wrote there itself: that it was stopped or its output cut are the runner's words."""
+    text = result.stderr.removesuffix(stop_mark(result, result.signal))
+    return text.rstrip("\n").removesuffix(TRUNCATION_MARK) if result.stderr_truncated else text
 
 
 def run_text(result: ScriptExecutionResult, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,3 +146,14 @@ def test_a_link_cannot_write_lines_of_its_own_into_the_log(tmp_path: Path, caplo
 @pytest.mark.skipif(os.name == "nt", reason="POSIX spelling of paths")
 def test_inside_is_decided_by_whole_names(path: str, folder: str, expected: bool) -> None:
     assert is_inside(path, folder) is expected
+
+
+def test_a_refused_path_prints_nothing_in_a_program_without_logging(tmp_path: Path) -> None:
+    code = (
+        "from skillkit import FilePathResolver, PathSecurityError\n"
+        "try:\n    FilePathResolver.resolve_path('.', '../x')\nexcept PathSecurityError:\n    print('refused')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60
+    )
+    assert (ended.stdout, ended.stderr) == ("refused\n", "")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from skillkit import ScriptExecutionResult
-from skillkit.core.run.outcome import TRUNCATION_MARK, outcome, signal_name
-from skillkit.core.values.runs import Artifact, Isolation, ProcessExit, ScriptCommand
+from skillkit.core.run.outcome import outcome, signal_name
+from skillkit.core.values.runs import TRUNCATION_MARK, Artifact, Isolation, ProcessExit, ScriptCommand
 
 COMMAND = ScriptCommand(
     skill_name="demo",

@@ -29,7 +29,16 @@ from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.values.runs import Decision, PreparedRun, ScriptCommand
 
-__all__ = ["Approvals", "Cancellation", "in_time", "require_approved", "require_bounds", "unavailable"]
+__all__ = [
+    "NO",
+    "Approvals",
+    "Cancellation",
+    "declined",
+    "in_time",
+    "require_approved",
+    "require_bounds",
+    "unavailable",
+]
 
 LOOK_SECONDS = 0.02
 STORE_LOOK_SECONDS = 0.5
@@ -247,13 +256,15 @@ def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None
             f"{reason}: skill, script, arguments or walls are not those that were shown. Ask again.", reasons=[reason]
         )
     if answer.option_id == NO:
-        command, reason = prepared.command, f"Declined by a person ({answer.channel})."
-        raise ApprovalDeclinedError(
-            f"{command.skill_name}: {command.script_name} may not run. {reason}", reasons=[reason]
-        )
+        raise declined(prepared, answer)
     if answer.option_id not in (ONCE, IN_SESSION):
         reason = f"{answer.option_id!r} is no answer to this question"
         raise ScriptRefusedError.because(reason, f"Answer with one of: {ONCE}, {IN_SESSION}, {NO}.")
+
+
+def declined(prepared: PreparedRun, answer: OptionAnswer) -> ApprovalDeclinedError:
+    command, reason = prepared.command, f"Declined by a person ({answer.channel})."
+    return ApprovalDeclinedError(f"{command.skill_name}: {command.script_name} may not run. {reason}", reasons=[reason])
 
 
 def in_time(prepared: PreparedRun, answer: OptionAnswer | None) -> PreparedRun:

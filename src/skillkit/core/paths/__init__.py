@@ -173,7 +173,10 @@ def violation(requested: str, base: Path | str, reason: str) -> PathSecurityErro
     import logging  # costs milliseconds, and most runs refuse nothing
 
     logged = requested[:LOGGED_CHARACTERS]
-    logging.getLogger(SECURITY_LOGGER).warning(
+    log = logging.getLogger(SECURITY_LOGGER)
+    if not log.handlers:  # a library prints nothing by itself; whoever listens does so further up
+        log.addHandler(logging.NullHandler())
+    log.warning(
         "path refused: %r in %s: %s",
         logged,
         base,

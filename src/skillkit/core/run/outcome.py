@@ -12,16 +12,17 @@ from skillkit.core.run.sandbox.explain import can_be_shown
 from skillkit.core.values.runs import (
     READ_FROM_CODE,
     TIMEOUT_EXIT_CODE,
+    TRUNCATION_MARK,
     Artifact,
     Isolation,
     ProcessExit,
     ScriptCommand,
     ScriptExecutionResult,
+    stop_mark,
 )
 
-__all__ = ["TRUNCATION_MARK", "outcome"]
+__all__ = ["outcome"]
 
-TRUNCATION_MARK = "[... output truncated ...]"
 SIGNAL_BASE = 128
 # ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, XCPU, XFSZ, SYS.
 CRASH_SIGNALS = frozenset((4, 5, 6, 7, 8, 9, 11, 24, 25, 31))
@@ -89,7 +90,7 @@ def outcome(
     stderr_truncated = ended.stderr_bytes > len(ended.stderr)
     if ended.timed_out or name or stdout_truncated or stderr_truncated:
         _log_outcome(command, ended, name)
-    stderr = _text_of(ended.stderr, truncated=stderr_truncated, last_line=last_line(ended, name))
+    stderr = _text_of(ended.stderr, truncated=stderr_truncated, last_line=stop_mark(ended, name))
     return ScriptExecutionResult(
         stdout=_text_of(ended.stdout, truncated=stdout_truncated),
         stderr=stderr,
@@ -123,14 +124,6 @@ def _text_of(captured: bytes, *, truncated: bool, last_line: str = "") -> str:
     if last_line:
         text += last_line if not text or text.endswith("\n") else f"\n{last_line}"
     return text
-
-
-def last_line(ended: ProcessExit, name: str | None) -> str:
-    if ended.timed_out:
-        return "Timeout"
-    if ended.cancelled:
-        return "Cancelled"
-    return f"Signal: {name}" if name else ""
 
 
 def signal_name(number: int) -> str:

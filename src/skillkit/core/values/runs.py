@@ -20,6 +20,7 @@ __all__ = [
     "PROGRAM_OWNER",
     "READ_FROM_CODE",
     "TIMEOUT_EXIT_CODE",
+    "TRUNCATION_MARK",
     "Artifact",
     "Decision",
     "Isolation",
@@ -31,9 +32,11 @@ __all__ = [
     "RunControl",
     "ScriptCommand",
     "ScriptExecutionResult",
+    "stop_mark",
 ]
 
 TIMEOUT_EXIT_CODE = 124
+TRUNCATION_MARK = "[... output truncated ...]"
 READ_FROM_CODE = "128+N read as signal N for crashes"
 SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
 PROGRAM_OWNER = "(program)"
@@ -215,6 +218,15 @@ class ScriptExecutionResult:
     def signaled(self) -> bool:
         """Whether a signal ended it."""
         return self.signal is not None
+
+
+def stop_mark(ran: ProcessExit | ScriptExecutionResult, signal: str | None) -> str:
+    """The last line of stderr where the runner or a signal stopped a script; it is not the script's own."""
+    if ran.timed_out:
+        return "Timeout"
+    if ran.cancelled:
+        return "Cancelled"
+    return f"Signal: {signal}" if signal else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,15 @@ from skillkit.core.values.runs import NO_CONTROL, PROGRAM_OWNER, RunControl, Scr
 from skillkit.core.values.text import visible
 from skillkit.integrations.inline.syntax import Command
 from skillkit.present.terminal import cut
-from skillkit.present.tool_result import MISSING_FOR_COMMANDS, STATUS_WORDS, RefusalStatus, refusal_status, run_status
+from skillkit.present.tool_result import (
+    MISSING_FOR_COMMANDS,
+    STATUS_WORDS,
+    RefusalStatus,
+    both_streams,
+    refusal_status,
+    run_status,
+    written_stderr,
+)
 
 __all__ = ["CommandOutcome", "CommandRunner", "Status"]
 
@@ -50,7 +58,7 @@ class CommandOutcome:
             return self.detail
         if self.status == "ok":
             return self.result.stdout
-        return "\n".join(part for part in (self.result.stdout.rstrip("\n"), self.result.stderr) if part)
+        return both_streams(self.result)
 
     @property
     def line(self) -> str:
@@ -67,7 +75,7 @@ class CommandOutcome:
         if self.status == "timeout":
             return f"stopped after {seconds}, its time was over"
         why = f"killed by {self.result.signal}" if self.result.signal else f"exit code {self.result.exit_code}"
-        last = self.detail or self.result.stderr.strip().rpartition("\n")[2]
+        last = self.detail or written_stderr(self.result).strip().rpartition("\n")[2]
         return f"failed, {why}" + (f": {last}" if last else "")
 
 
