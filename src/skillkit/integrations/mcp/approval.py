@@ -29,7 +29,7 @@ from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedErro
 from skillkit.core.store.world import LIFETIME_SECONDS, World
 from skillkit.core.values.questions import Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.integrations.mcp import in_unicode
-from skillkit.present.request import form_text
+from skillkit.present.form import form_text, headline
 
 __all__ = [
     "STATE_SECONDS",
@@ -85,7 +85,7 @@ def form_of(request: OptionRequest, protocol_version: str) -> types.ElicitReques
     else:
         labels = [option.label for option in request.options]
         choices = {"enum": [option.id for option in request.options], "enumNames": labels}
-    field = {"type": "string", "title": "May it run?", **choices}
+    field = {"type": "string", "title": in_unicode(headline(request)), **choices}
     schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
     message = in_unicode(form_text(request, COLUMNS, source_rows=SOURCE_ROWS))
     return types.ElicitRequestFormParams(message=message, requested_schema=schema)
