@@ -99,7 +99,9 @@ def test_a_host_that_renders_markdown_shows_it_as_it_is() -> None:
     text = form_text(request, 96, source_rows=150)
     assert "```" in text, "the skill's own"
     assert tokens_of(text) == ["code_block"]
-    assert "inline" in tokens_of("\n".join(line.strip() for line in text.splitlines())), "control: without indents it acts"
+    assert "inline" in tokens_of("\n".join(line.strip() for line in text.splitlines())), (
+        "control: without indents it acts"
+    )
 
 
 def test_where_a_host_takes_the_first_indent_away_no_word_of_the_three_lines_hides() -> None:

@@ -21,6 +21,7 @@ from skillkit.cli.options import (
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
+from skillkit.core.store.servers import noted_server
 
 __all__ = ["mcp_command"]
 
@@ -90,6 +91,7 @@ def mcp_command(
         manager = held.enter_context(
             manager_for(chosen, workspace=workspace or current_workspace(chosen.get("state_dir")))
         )
+        held.enter_context(noted_server(manager.state_dir))
         page = held.enter_context(_local_page(manager))
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
         if address is None:

@@ -187,6 +187,9 @@ def approver_for(state_dir: Path | None, *, yes: bool, wait: bool) -> Approver:
     from skillkit.approvers.terminal import TerminalApprover
 
     if yes:
+        from skillkit.cli.deciding import require_person
+
+        require_person(state_dir, "--yes")
         return FlagApprover()
     terminal = TerminalApprover(state_dir=state_dir)
     if not wait:

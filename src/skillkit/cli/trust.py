@@ -9,6 +9,7 @@ from typing import Unpack
 
 import click
 
+from skillkit.cli.deciding import require_person
 from skillkit.cli.options import (
     SKILL,
     Chosen,
@@ -86,6 +87,7 @@ def add_command(
       skillkit trust add csv-report --yes
       skillkit trust add csv-report --yes --digest 685465d6...
     """
+    require_person(chosen.get("state_dir"), "trust add")
     with manager_for(chosen) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
         walls, sentences = manager.flow.bounds(None), manager.flow.reach_of_any(skill.base_directory)
@@ -258,6 +260,7 @@ def agent_command(file: Path, is_sure: bool, state_dir: Path | None, as_json: bo
     """
     from skillkit.chat.agent_files import AgentWord, open_agent_file
 
+    require_person(state_dir, "trust agent")
     found = open_agent_file(file.absolute(), settings_for({}))
     bar = "\n".join(behind_bar(found.text))
     click.echo(f"{visible(str(found.path))}\n{bar}\nsha256 {found.digest}", err=True)
