@@ -157,7 +157,7 @@ def test_a_shell_that_only_shares_the_host_s_terminal_is_no_person(tmp_path: Pat
 def test_a_note_of_a_dead_server_counts_for_nothing(tmp_path: Path) -> None:
     notes = tmp_path / "servers"
     notes.mkdir(mode=0o700)
-    (notes / "999999-1").write_text(own_mark())
+    (notes / f"999999-1-{own_mark().rpartition('-')[2]}").write_text(own_mark())
     (notes / "nonsense").write_text(own_mark())
     assert not live_starters(tmp_path)
     (notes / own_mark()).write_text("123-4")
@@ -165,8 +165,9 @@ def test_a_note_of_a_dead_server_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_process_is_told_from_another_with_its_number() -> None:
-    pid, _, started = own_mark().partition("-")
+    pid, started, numbers = own_mark().split("-")
     assert is_running(own_mark())
-    assert not is_running(f"{pid}-{int(started) + 1}")
+    assert not is_running(f"{pid}-{int(started) + 1}-{numbers}")
+    assert is_running(f"{pid}-{started}-{numbers}1"), "who counts in another way cannot be looked up here"
     assert not is_running("")
     assert f"{os.getppid()}-" in next(iter(ancestors()))

@@ -22,6 +22,7 @@ from skillkit.cli.options import (
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
 from skillkit.core.store.servers import noted_server
+from skillkit.core.values.policy import FIELDS
 
 __all__ = ["mcp_command"]
 
@@ -60,6 +61,11 @@ def _parse_address(_: click.Context, __: click.Parameter, given: str | None) -> 
 )
 @click.option("--ask-locally", is_flag=True, help="Never ask through the client, only by 'skillkit approvals'.")
 @click.option("--workspace", type=click.Path(path_type=Path, file_okay=False), help="The folder the agent works in.")
+@click.option(
+    "--run-on-load",
+    type=click.Choice(FIELDS["run_on_load"].choices),
+    help="What runs when a skill is loaded: what a person says yes to, what was approved as a list, or nothing.",
+)
 @policy_options
 @roots_options
 def mcp_command(
@@ -81,6 +87,7 @@ def mcp_command(
       skillkit mcp --skills ./skills                with these skills only
       skillkit mcp --http                           on http://127.0.0.1:8763/mcp
       skillkit mcp --approval-wait 10 --ask-locally
+      skillkit mcp --run-on-load never              instructions come at once, commands are only listed
     """
     from skillkit.integrations.mcp import require_mcp
 

@@ -121,6 +121,7 @@ class Chosen(Places, total=False):
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
     network: bool
+    run_on_load: str | None
 
 
 def settings_for(chosen: Chosen | Places) -> Settings:

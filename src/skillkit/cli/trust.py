@@ -33,7 +33,7 @@ from skillkit.core.store.trust import AGENT_OWNER, Approval, StandingApprovals
 from skillkit.core.values.questions import FileChange, RiskFlag
 from skillkit.core.values.runs import Manifest
 from skillkit.core.values.text import plural, visible
-from skillkit.present.request import change_text
+from skillkit.present.request import as_word, change_text
 from skillkit.present.terminal import behind_bar, columns
 
 __all__ = ["trust"]
@@ -88,8 +88,11 @@ def add_command(
       skillkit trust add csv-report --yes --digest 685465d6...
     """
     require_person(chosen.get("state_dir"), "trust add")
+    from skillkit.integrations.loading import commands_digest, commands_on_load
+
     with manager_for(chosen) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
+        on_load = commands_on_load(skill, manager.policy)
         walls, sentences = manager.flow.bounds(None), manager.flow.reach_of_any(skill.base_directory)
     manifest, place = manifest_of(skill.base_directory), skill.base_directory
     _require_reviewed(skill.name, manifest.digest, reviewed)
@@ -100,10 +103,19 @@ def add_command(
         # The copy comes first: what is shown is read from it, and it is what will run.
         with snapshots.hold(place, manifest) as copy:
             before = approvals.last_approved_digest(skill.name, place)
-            _show_what(skill, manifest, copy, snapshots.approved_copy(before), sentences, is_new=before is None)
+            loading = [" ".join(map(as_word, (each.script, *each.argv))) for each in on_load]
+            approved = snapshots.approved_copy(before)
+            _show_what(skill, manifest, copy, approved, sentences, is_new=before is None, on_load=loading)
             if not is_sure:
                 require_yes()
-            kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL, walls=walls)
+            kept = approvals.trust(
+                skill=skill.name,
+                folder=place,
+                digest=manifest.digest,
+                channel=CHANNEL,
+                walls=walls,
+                on_load=commands_digest(on_load),
+            )
     except OSError as error:
         raise StateUnavailableError(
             f"No copy of {skill.name!r} can be kept in {folder}: {error.strerror or error}. "
@@ -127,7 +139,14 @@ def _require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
 
 
 def _show_what(
-    skill: Skill, manifest: Manifest, copy: Path, approved: Path | None, walls: tuple[str, ...], *, is_new: bool
+    skill: Skill,
+    manifest: Manifest,
+    copy: Path,
+    approved: Path | None,
+    walls: tuple[str, ...],
+    *,
+    is_new: bool,
+    on_load: list[str],
 ) -> None:
     """All that a question about one of its scripts would show of the skill."""
     from skillkit.core.ask.changes import changes_between
@@ -141,6 +160,7 @@ def _show_what(
         ("folder", str(skill.base_directory)),
         ("files", str(len(manifest.entries))),
         *label_rows("scripts", scripts or ["none"]),
+        *label_rows("on load", on_load or ["nothing runs when an agent loads it"]),
         *label_rows("risks", risks or ["none found, which proves nothing"]),
         ("changed", _change_summary(approved, len(changes), is_new=is_new)),
         *label_rows("walls", list(walls)),

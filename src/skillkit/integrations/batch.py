@@ -34,15 +34,21 @@ def execute_batch(
     control: RunControl = NO_CONTROL,
     *,
     approver: Approver | None = None,
-) -> list[Outcome]:
-    """One outcome for each call, in order; whatever happens to one, the others go on."""
+    may_ask: bool = True,
+) -> list[Outcome | None]:
+    """One outcome for each call, in order; whatever happens to one, the others go on.
+
+    Without `may_ask`, what needs a person's word is left out: its outcome is None.
+    """
     answers: dict[str, OptionAnswer] | None = {}
     problem = None
-    runs = _prepare_all(flow, skill, calls)
+    runs: list[PreparedRun | SkillKitError | None] = [*_prepare_all(flow, skill, calls)]
+    if not may_ask:
+        runs = [None if isinstance(run, PreparedRun) and run.decision is Decision.ASK else run for run in runs]
     try:
         answers = _ask(flow, runs, approver or flow.approver, control)
         if answers is None:  # somebody's word for the session covers them by now
-            runs = _prepare_all(flow, skill, calls)
+            runs = [*_prepare_all(flow, skill, calls)]
     except SkillKitError as error:
         problem = error
 
@@ -54,7 +60,7 @@ def execute_batch(
             flow.record_refusal(_unanswered(run, problem), run)
         return flow.complete(run, answer, control)
 
-    return [run if isinstance(run, SkillKitError) else _result_or_error(partial(complete, run)) for run in runs]
+    return [_result_or_error(partial(complete, run)) if isinstance(run, PreparedRun) else run for run in runs]
 
 
 def _result_or_error(act: Callable[[], Result]) -> Result | SkillKitError:
@@ -77,7 +83,7 @@ def _prepare_all(flow: Flow, skill: Skill, calls: Sequence[CallArguments]) -> li
 
 
 def _ask(
-    flow: Flow, runs: Sequence[PreparedRun | SkillKitError], approver: Approver | None, control: RunControl
+    flow: Flow, runs: Sequence[PreparedRun | SkillKitError | None], approver: Approver | None, control: RunControl
 ) -> dict[str, OptionAnswer] | None:
     """For each run that asks, the answer under its own request's id; None where all are covered meanwhile."""
     asking = [run for run in runs if isinstance(run, PreparedRun) and run.decision is Decision.ASK]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from skillkit.approvers.store import LaterApprover
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.references import ScriptReference
 from skillkit.core.manager import SkillManager
@@ -18,7 +19,7 @@ from skillkit.core.run.aio import run_in_thread
 from skillkit.core.values.questions import Approver
 from skillkit.core.values.runs import OnOutput, RunControl
 from skillkit.integrations.batch import Outcome, execute_batch
-from skillkit.integrations.loading import file_text, skill_context
+from skillkit.integrations.loading import commands_digest, file_text, skill_context
 from skillkit.integrations.tool_schemas import (
     TOOLS,
     ToolSchema,
@@ -211,11 +212,16 @@ class SkillFunctions:
     ) -> ScriptToolResult:
         """Always the envelope; one that says why where there is no such skill."""
 
-        def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome]:
+        def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome | None]:
+            # Whichever call comes after a person's answer, it is an answer to this list in this session.
+            call_id = None if hasattr(self.approver, "ask_later") else tool_use_id
+            together = commands_digest(references)
             calls = [
-                self._call(each.script, tool_use_id, argv=each.argv, from_instructions=True) for each in references
+                self._call(each.script, call_id, argv=each.argv, from_instructions=together) for each in references
             ]
-            return execute_batch(self.flow, skill, calls, approver=self.approver, **run)
+            approver = LaterApprover(self.approver) if self.approver is not None else None
+            may_ask = self.flow.policy.run_on_load == "ask"
+            return execute_batch(self.flow, skill, calls, approver=approver, may_ask=may_ask, **run)
 
         may_run = self.run_scripts if run_scripts is None else run_scripts
         try:
@@ -224,7 +230,7 @@ class SkillFunctions:
                 skill,
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
                 outcomes if may_run else None,
-                starts_elsewhere=self.flow.policy.working_directory == "workspace",
+                self.flow.policy,
             )
         except SkillKitError as error:
             context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))

@@ -1,4 +1,4 @@
-"""A request -> the text of a form that a host shows as it likes: three lines cut at its width, the start, or the end."""
+"""A request -> the text of a form, for hosts that show three lines of it cut at their width, its start, or its end."""
 
 from __future__ import annotations
 

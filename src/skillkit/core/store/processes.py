@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 
 __all__ = ["Mark", "ancestors", "is_running", "own_mark", "starter_mark"]
 
 Mark = str
-"""`PID-STARTED`: what it was given when it started tells it from a later one with its number, where the system says."""
+"""`PID-STARTED-NAMESPACE`: when it started tells it from a later one with its number, where the system says."""
 
 DEEPEST = 128
 NOBODY_S = (0, 1)
@@ -23,8 +24,11 @@ def own_mark() -> Mark:
 
 
 def is_running(mark: Mark) -> bool:
-    """False for what is no mark at all."""
-    pid, _, started = mark.partition("-")
+    """False for what is no mark at all. Whoever has numbers of another kind, as in a container, cannot be looked up."""
+    pid, _, rest = mark.partition("-")
+    started, _, namespace = rest.partition("-")
+    if namespace != _namespace():
+        return bool(namespace)
     return pid.isascii() and pid.isdecimal() and _exists(int(pid)) and _fields(int(pid))[1] == started
 
 
@@ -50,7 +54,16 @@ def starter_mark() -> Mark:
 
 
 def _mark_of(pid: int) -> Mark:
-    return f"{pid}-{_fields(pid)[1]}"
+    return f"{pid}-{_fields(pid)[1]}-{_namespace()}"
+
+
+@cache
+def _namespace() -> str:
+    """Of the numbers by which this process knows others."""
+    try:
+        return "".join(char for char in os.readlink("/proc/self/ns/pid") if char.isdecimal())
+    except OSError:
+        return ""
 
 
 def _exists(pid: int) -> bool:

@@ -79,6 +79,8 @@ class OptionAnswer:
     channel: str
     answered_at: float
     request_id: str = ""
+    note: str = ""
+    """What else happened while it was asked, for the record."""
 
 
 class Cancel(Protocol):

@@ -19,18 +19,17 @@ from skillkit.core.values.text import visible
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.mcp import in_unicode
 from skillkit.integrations.mcp.approval import (
-    STATE_SECONDS,
     CallAnswers,
     Context,
-    LocalApprover,
     McpApprover,
-    PageAddress,
     QuestionReturned,
+    ask_anew,
     client_approver,
     is_modern,
     question_result,
 )
 from skillkit.integrations.mcp.changes import Changes, ChangingServer
+from skillkit.integrations.mcp.local import LocalApprover, PageAddress
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
 from skillkit.present.terminal import cut
 
@@ -39,6 +38,8 @@ __all__ = ["APPROVAL_WAIT_SECONDS", "create_server"]
 NAME = "skillkit"
 # Many clients give a call up after a minute; the answer to a question must still be sent before that.
 APPROVAL_WAIT_SECONDS = 45.0
+# How old an answer may be is judged by its own clock; only who seals cannot do without a limit.
+SEALED_SECONDS = 30 * 86_400.0
 SESSION_HEADER = "mcp-session-id"
 INSTRUCTIONS = (
     "Agent Skills of this machine. Load a skill before you use it; run its scripts only through skills_run_script. "
@@ -46,6 +47,7 @@ INSTRUCTIONS = (
 )
 TITLES = {"load_skill": "Load a skill", "skills_run_script": "Run a script", "read_skill_file": "Read a skill's file"}
 PROGRESS_SECONDS = 0.1
+WAITING_SECONDS = 5.0
 TAIL_BYTES = 2_000
 LINE_COLUMNS = 200
 
@@ -84,8 +86,9 @@ def create_server(
     server.add_request_handler("skills/list", types.PaginatedRequestParams, publishing.list_skills)
     server.add_request_handler("skills/get", SkillUriParams, publishing.get_skill)
     server.add_request_handler("resources/directory/read", SkillUriParams, publishing.read_directory)
-    # What a client sends back with an answer is what we gave it, for this very call, or it is refused.
-    sealed = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
+    # What a client sends back with an answer is what we gave it, for this very call, or it counts for nothing.
+    server.middleware.append(ask_anew)
+    sealed = RequestStateSecurity.ephemeral(ttl=SEALED_SECONDS)
     server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
     server.middleware.append(changes.middleware)
     return server
@@ -127,10 +130,10 @@ class _Tools:
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        client = client_approver(ctx, params, self.answers) if self.asks_client else None
-        approver = McpApprover(client, self.local)
-        functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
         progress = _LiveProgress(ctx)
+        client = client_approver(ctx, params, self.answers, progress.wait_for) if self.asks_client else None
+        approver = McpApprover(client, self.local.telling(progress.wait_for))
+        functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
         reporting = asyncio.create_task(progress.report())
         try:
             result = await _run_to_end(functions.acall(params.name, params.arguments, on_output=progress.on_output))
@@ -161,7 +164,7 @@ async def _run_to_end(run: Coroutine[Any, Any, Result]) -> Result:
 
 
 class _LiveProgress:
-    """What a script prints -> progress for the client: how many bytes so far, and the last line."""
+    """What a call waits for, then what a script prints -> progress: how many bytes so far, and the last line."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
@@ -170,24 +173,40 @@ class _LiveProgress:
         self.seen = 0
         self.sent = 0
         self.tail = b""
+        self.awaited = ""
+        self.waits = 0
+
+    def wait_for(self, awaited: str) -> None:
+        """Called from the thread that waits; "" says that it goes on."""
+        self.awaited = awaited
+        self._wake()
 
     def on_output(self, _: str, data: bytes) -> None:
         """Called from the thread that reads the script's output."""
         self.seen += len(data)
         self.tail = (self.tail + data)[-TAIL_BYTES:]
+        self._wake()
+
+    def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop is closed, and nobody listens
             self.loop.call_soon_threadsafe(self.changed.set)
 
     async def report(self) -> None:
         """Until cancelled; what comes in between two reports is told by the second."""
         while True:
-            await self.changed.wait()
+            with suppress(TimeoutError):  # then it is time to say that it still waits
+                async with asyncio.timeout(WAITING_SECONDS if self.awaited else None):
+                    await self.changed.wait()
             self.changed.clear()
             await self.send()
             await asyncio.sleep(PROGRESS_SECONDS)
 
     async def send(self) -> None:
-        if self.seen > self.sent:
+        if self.awaited:  # below the first byte, and more each time
+            self.waits += 1
+            told = cut(visible(self.awaited), LINE_COLUMNS)
+            await self.ctx.session.report_progress(1 - 1 / (1 + self.waits), None, told)
+        elif self.seen > self.sent:
             self.sent = self.seen
             await self.ctx.session.report_progress(float(self.sent), None, _last_line(self.tail))
 
