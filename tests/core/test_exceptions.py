@@ -14,7 +14,8 @@ from support.running import made_manager
 import skillkit
 from skillkit import GUARDED, OptionRequest, ScriptPolicy, SkillKitError, World
 from skillkit.approvers.callback import CallbackApprover
-from skillkit.approvers.store import LaterApprover, StoreApprover
+from skillkit.approvers.later import LaterApprover
+from skillkit.approvers.store import StoreApprover
 from skillkit.core import exceptions
 from skillkit.core.find.reading import fields_of
 from skillkit.core.find.roots import read_manifest

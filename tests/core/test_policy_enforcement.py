@@ -141,7 +141,9 @@ def run_on_load(folder: Path, _: pytest.MonkeyPatch) -> None:
     def loaded(value: str) -> str:
         policy = replace(OPEN, run_on_load=value)
         text = "Run `scripts/run.sh`.\n"
-        with made_manager(folder, {"scripts/run.sh": "echo ran"}, policy=policy, body=text) as manager:
+        frontmatter = "name: demo\ndescription: A demo.\n"
+        files = {"scripts/run.sh": "echo ran", "SKILL.md": f"---\n{frontmatter}---\n{text}"}
+        with made_manager(folder, files, policy=policy) as manager:
             functions = SkillFunctions(manager, approver=ScriptedApprover("yes_once"))
             return functions.load_skill("demo").content
 

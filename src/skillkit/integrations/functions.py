@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from skillkit.approvers.store import LaterApprover
+from skillkit.approvers.later import LaterApprover
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.references import ScriptReference
 from skillkit.core.manager import SkillManager

@@ -424,3 +424,44 @@ def test_run_on_load_can_be_said_when_the_server_starts(tmp_path: Path) -> None:
         told = text_of(talk.call("load_skill", skill_name="loads"))
         assert "To run it: skills_run_script(" in told
         assert not talk.person.forms
+
+
+def test_an_answer_whose_server_died_before_it_took_it_is_nothing_to_the_next_server(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files=SCRIPTS)
+    transport = ("--approval-wait", "0.1")
+    with World(tmp_path / "state") as world:
+        with conversing(over_stdio(tmp_path, *transport), tmp_path, era=ERAS[0], has_form=False) as talk:
+            talk.run("demo", "hello")
+            world.answer(only_pending(world).id, "yes_in_session", "page")
+        with conversing(over_stdio(tmp_path, *transport), tmp_path, era=ERAS[0], has_form=False) as talk:
+            assert '"waiting"' in text_of(talk.run("demo", "hello")), "it is another session"
+    assert "started" not in kinds(tmp_path)
+
+
+def test_two_servers_of_one_world_share_its_page_and_no_answer(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files=SCRIPTS)
+    with (
+        World(tmp_path / "state") as world,
+        conversing(over_stdio(tmp_path, "--approval-wait", "0.1"), tmp_path, era=ERAS[0], has_form=False) as one,
+        conversing(over_stdio(tmp_path, "--approval-wait", "0.1"), tmp_path, era=ERAS[1], has_form=False) as two,
+    ):
+        pages = {text_of(talk.run("demo", "hello")).partition("on the page ")[2].split()[0] for talk in (one, two)}
+        assert len(pages) == 1
+        first, second = world.pending()
+        world.answer(first.id, "yes_once", "page")
+        assert text_of(one.run("demo", "hello")) == "hello \n"
+        assert '"waiting"' in text_of(two.run("demo", "hello"))
+        assert [each.id for each in world.pending()] == [second.id]
+
+
+def test_a_form_that_is_answered_after_its_call_was_cancelled_runs_nothing(tmp_path: Path) -> None:
+    with talking(tmp_path, "legacy", approval_wait=0.1) as talk:
+        talk.person.will("yes_once")
+        talk.person.seconds = 1.0
+        waiting = talk.start("skills_run_script", skill_name="demo", script="hello")
+        assert wait_for(lambda: talk.person.forms)
+        waiting.cancel()
+        assert wait_for(lambda: kinds(tmp_path) == ["refused"])
+        time.sleep(1.2)
+        assert kinds(tmp_path) == ["refused"]
+        assert talk.tools(), "the conversation goes on"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from skillkit.approvers.store import leave_open, waiting_error
+from skillkit.approvers.later import leave_open, waiting_error
 from skillkit.core.ask.approvals import Cancellation
 from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
 from skillkit.core.store.world import LIFETIME_SECONDS, World
