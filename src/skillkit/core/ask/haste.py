@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 __all__ = ["FORM_SECONDS", "form_seconds", "lowered_to"]
 
 FORM_SECONDS = 0.4
@@ -17,10 +14,14 @@ def form_seconds() -> float:
     return min(FORM_SECONDS, *_lowered) if _lowered else FORM_SECONDS
 
 
-@contextmanager
-def lowered_to(seconds: float) -> Iterator[None]:
-    _lowered.append(seconds)
-    try:
-        yield
-    finally:
-        _lowered.remove(seconds)
+class lowered_to:  # noqa: N801 - used as a function is
+    """Inside, the bound is no higher than this."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __enter__(self) -> None:
+        _lowered.append(self.seconds)
+
+    def __exit__(self, *_: object) -> None:
+        _lowered.remove(self.seconds)
