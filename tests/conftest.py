@@ -24,6 +24,7 @@ LONG = (
     "tests/attacks/test_ways_around_the_guard.py::test_what_is_planted_is_moved_away",
     "tests/core/test_running_in_every_language.py::test_an_endless_script",
     "tests/attacks/test_mcp_",
+    "tests/attacks/test_self_approval",
     "tests/attacks/test_slow_texts",
     "tests/attacks/test_swapped_paths.py::test_a_script_that_swaps",
     "tests/attacks/test_swapped_paths.py::test_control_who_looks",

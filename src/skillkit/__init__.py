@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from skillkit.core.exceptions import (
         ApprovalDeclinedError,
         ApprovalUnavailableError,
+        ApprovalWaitingError,
         ArgumentProcessingError,
         ArgumentSerializationError,
         ArgumentSizeError,
@@ -68,6 +69,7 @@ __all__ = [
     "TRUSTED",
     "ApprovalDeclinedError",
     "ApprovalUnavailableError",
+    "ApprovalWaitingError",
     "ArgumentProcessingError",
     "ArgumentSerializationError",
     "ArgumentSizeError",

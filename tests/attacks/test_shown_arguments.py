@@ -13,7 +13,8 @@ from support.page_visits import text_of, visiting
 from skillkit.cli.approvals import approvals
 from skillkit.cli.main import cli
 from skillkit.core.values.questions import Prompt
-from skillkit.present.request import as_word, form_text, prompt_text, source_text, whole_text
+from skillkit.present.form import form_text
+from skillkit.present.request import as_word, prompt_text, source_text, whole_text
 
 WORDS = {
     "one\n2. --force\n3. /": r'"one\n2. --force\n3. /"',

@@ -39,6 +39,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         allowed_interpreters = ["bash"]
         allowed_tools_mode = "grant"
         approval = "always"
+        run_on_load = "trusted"
         working_directory = "workspace"
         pass_environment = ["EDITOR"]
         inherit_environment = true
@@ -68,6 +69,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         allowed_interpreters=("bash",),
         allowed_tools_mode="grant",
         approval="always",
+        run_on_load="trusted",
         working_directory="workspace",
         pass_environment=("EDITOR",),
         inherit_environment=True,

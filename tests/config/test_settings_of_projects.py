@@ -42,6 +42,8 @@ TIGHTENINGS: list[tuple[str, Any, Any]] = [
     ("allowed_interpreters", ["bash"], []),
     ("allowed_tools_mode", "ignore", "restrict"),
     ("allowed_tools_mode", "ignore", "grant"),
+    ("run_on_load", "ask", "trusted"),
+    ("run_on_load", "trusted", "never"),
     ("approval", "never", "first_run"),
     ("approval", "first_run", "always"),
     ("pass_environment", ["A", "B"], ["B"]),

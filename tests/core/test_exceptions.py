@@ -14,6 +14,8 @@ from support.running import made_manager
 import skillkit
 from skillkit import GUARDED, OptionRequest, ScriptPolicy, SkillKitError, World
 from skillkit.approvers.callback import CallbackApprover
+from skillkit.approvers.later import LaterApprover
+from skillkit.approvers.store import StoreApprover
 from skillkit.core import exceptions
 from skillkit.core.find.reading import fields_of
 from skillkit.core.find.roots import read_manifest
@@ -197,6 +199,12 @@ def nobody_there(folder: Path, _: pytest.MonkeyPatch) -> object:
     return run(folder, policy=GUARDED)
 
 
+@provokes("ApprovalWaitingError")
+def nobody_yet(folder: Path, _: pytest.MonkeyPatch) -> object:
+    with World(folder / "state") as world:
+        return run(folder, policy=GUARDED, approver=LaterApprover(StoreApprover(world)))
+
+
 @provokes("ContentChangedError")
 def changed_meanwhile(folder: Path, _: pytest.MonkeyPatch) -> object:
     def agree_too_late(_: OptionRequest) -> str:
@@ -260,7 +268,7 @@ def test_an_error_is_exactly_this_kind_and_says_what_is_needed(
 def test_a_refusal_gives_its_reasons_and_missing_walls_their_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("ApprovalDeclinedError", "ApprovalUnavailableError", "ContentChangedError"):
+    for name in ("ApprovalDeclinedError", "ApprovalUnavailableError", "ApprovalWaitingError", "ContentChangedError"):
         place = tmp_path / name
         place.mkdir()
         with pytest.raises(skillkit.ScriptRefusedError) as refused:

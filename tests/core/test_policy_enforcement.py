@@ -27,6 +27,8 @@ from skillkit import (
 )
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
+from skillkit.integrations.functions import SkillFunctions
+from skillkit.testing import ScriptedApprover
 
 OPEN = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 Proof = Callable[[Path, pytest.MonkeyPatch], None]
@@ -132,6 +134,22 @@ def approval(folder: Path, _: pytest.MonkeyPatch) -> None:
     for value in ("first_run", "always"):
         with pytest.raises(ApprovalUnavailableError, match="a person"):
             ran(folder, "echo ran", replace(OPEN, approval=value))
+
+
+@proves("run_on_load")
+def run_on_load(folder: Path, _: pytest.MonkeyPatch) -> None:
+    def loaded(value: str) -> str:
+        policy = replace(OPEN, run_on_load=value)
+        text = "Run `scripts/run.sh`.\n"
+        frontmatter = "name: demo\ndescription: A demo.\n"
+        files = {"scripts/run.sh": "echo ran", "SKILL.md": f"---\n{frontmatter}---\n{text}"}
+        with made_manager(folder, files, policy=policy) as manager:
+            functions = SkillFunctions(manager, approver=ScriptedApprover("yes_once"))
+            return functions.load_skill("demo").content
+
+    assert 'status="ok"' in loaded("ask")
+    for value in ("trusted", "never"):
+        assert 'status="refused"' in loaded(value)
 
 
 @proves("working_directory")

@@ -25,12 +25,12 @@ def manager_at(folder: Path) -> SkillManager:
     return made_manager(folder, FILES, policy=ASKING)
 
 
-def together(manager: SkillManager, approver: Approver | None, *names: str) -> list[Outcome]:
+def together(manager: SkillManager, approver: Approver | None, *names: str) -> list[Outcome | None]:
     calls = [CallArguments(name, session_id="s") for name in names]
     return execute_batch(manager.flow, manager.load_skill("demo"), calls, approver=approver)
 
 
-def told(outcomes: list[Outcome]) -> list[str]:
+def told(outcomes: list[Outcome | None]) -> list[str]:
     return [
         each.stdout.strip() if isinstance(each, ScriptExecutionResult) else type(each).__name__ for each in outcomes
     ]

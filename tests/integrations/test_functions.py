@@ -26,6 +26,7 @@ from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import StandingApprovals
 from skillkit.core.values.questions import Approver, OptionRequest, Prompt
 from skillkit.integrations.functions import ScriptToolResult, SkillFunctions
+from skillkit.integrations.loading import commands_digest, commands_on_load
 from skillkit.present.tool_result import SHOWN_CHARACTERS
 from skillkit.testing import ScriptedApprover
 
@@ -221,7 +222,9 @@ def test_under_trusted_nobody_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [ASKING, SILENT])
-def test_a_trusted_skill_runs_without_a_question(tmp_path: Path, policy: ScriptPolicy) -> None:
+def test_a_skill_that_was_trusted_with_its_list_of_commands_runs_them_without_a_question(
+    tmp_path: Path, policy: ScriptPolicy
+) -> None:
     with functions(tmp_path, policy=policy) as tools:
         base = tmp_path / "skills/demo"
         store = StateStore(tmp_path / "state")
@@ -231,6 +234,7 @@ def test_a_trusted_skill_runs_without_a_question(tmp_path: Path, policy: ScriptP
             digest=manifest_of(base).digest,
             channel="test",
             walls=tools.manager.flow.bounds(None),
+            on_load=commands_digest(commands_on_load(tools.manager.load_skill("demo"), policy)),
         )
         store.close()
         assert statuses(loaded(tools))[0] == "ok"

@@ -185,6 +185,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "writable_paths": st.lists(st.sampled_from(FOLDERS), max_size=2),
     "allowed_tools_mode": st.sampled_from(["restrict", "grant", "ignore"]),
     "approval": st.sampled_from(["never", "first_run", "always"]),
+    "run_on_load": st.sampled_from(["ask", "trusted", "never"]),
     "sandbox": st.sampled_from(["off", "preferred", "required"]),
     "working_directory": st.sampled_from(["skill", "workspace"]),
     **{f"limits.{each.name}": st.integers(1, 2000) for each in fields(Limits)},

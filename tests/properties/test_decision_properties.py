@@ -38,6 +38,7 @@ COMMANDS = st.builds(
     argument_paths=st.lists(st.sampled_from(PATHS), max_size=3, unique=True).map(tuple),
     has_unread_arguments=st.booleans(),
     agent_facing=st.booleans(),
+    from_instructions=st.sampled_from(["", "list"]),
 )
 ENTRIES = ("git", "scripts/*", "demo:scripts/**", "other/*", "other:scripts/run.sh")
 POLICIES = st.builds(
@@ -46,6 +47,7 @@ POLICIES = st.builds(
     allow_network=st.booleans(),
     allow_filesystem=st.booleans(),
     approval=st.sampled_from(["never", "first_run", "always"]),
+    run_on_load=st.sampled_from(["ask", "trusted", "never"]),
     allowed_tools_mode=st.sampled_from(["restrict", "grant", "ignore"]),
     allowed_commands=st.lists(st.sampled_from(ENTRIES), max_size=3),
     allowed_interpreters=st.lists(st.sampled_from(["bash", "python3", "deno"]), max_size=3),
@@ -166,6 +168,7 @@ TIGHTER: dict[str, Any] = {
     "allowed_interpreters": fewer,
     "allowed_tools_mode": lambda mode: ["restrict", "grant"] if mode == "ignore" else [],
     "approval": stricter("never", "first_run", "always"),
+    "run_on_load": stricter("ask", "trusted", "never"),
     "working_directory": lambda _: ["skill", "workspace"],
     "pass_environment": fewer,
     "inherit_environment": off,

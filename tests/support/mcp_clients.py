@@ -40,7 +40,9 @@ __all__ = [
 
 ERAS = ("legacy", "2026-07-28")
 TOKEN = "a-token-for-tests-only"
-COMMAND = [sys.executable, "-c", "from skillkit.cli.mcp import mcp_command; mcp_command()"]
+# Here programs answer forms, at once.
+QUICK = "from skillkit.testing import quick_forms; quick_forms().__enter__(); "
+COMMAND = [sys.executable, "-c", f"{QUICK}from skillkit.cli.mcp import mcp_command; mcp_command()"]
 
 
 class Person:
@@ -49,6 +51,7 @@ class Person:
     def __init__(self) -> None:
         self.forms: list[types.ElicitRequestFormParams] = []
         self.says: types.ElicitResult | types.ErrorData | None = answering("no")
+        self.seconds = 0.0
 
     async def asked(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
         assert context.session is not None
@@ -56,6 +59,7 @@ class Person:
         self.forms.append(params)
         if self.says is None:
             await anyio.sleep_forever()
+        await anyio.sleep(self.seconds)
         return self.says
 
     def will(self, option_id: str) -> None:

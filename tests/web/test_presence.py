@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
-from skillkit.web.presence import announce, running_page
+import pytest
+
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.web.approver import LocalPage
+from skillkit.web.presence import announce, kept_port, running_page
 
 ADDRESS = "http://127.0.0.1:1"
 
@@ -70,3 +75,32 @@ def test_a_page_that_does_not_answer_gives_no_link(tmp_path: Path) -> None:
         found = running_page(tmp_path)
         assert found is not None
         assert found.new_link() == ""
+
+
+def test_a_page_comes_back_where_it_was(tmp_path: Path) -> None:
+    addresses = []
+    for _ in range(2):
+        with LocalPage(tmp_path) as page:
+            addresses.append(page.address())
+    assert addresses[0] == addresses[1]
+
+
+def test_where_another_program_took_its_port_it_goes_elsewhere(tmp_path: Path) -> None:
+    with LocalPage(tmp_path) as page:
+        before = page.address()
+    with socket.create_server(("127.0.0.1", kept_port(tmp_path))), LocalPage(tmp_path) as page:
+        assert page.address() != before
+        assert page.address().endswith(f":{kept_port(tmp_path)}")
+
+
+def test_a_named_port_is_kept_too_and_never_given_up_for_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with LocalPage(tmp_path, port=port) as page, pytest.raises(ConfigurationError, match="Nothing can listen"):
+            page.serve()
+
+
+def test_a_damaged_port_is_none(tmp_path: Path) -> None:
+    for text in ("", "x", "0", "-1", "65536", "\u00b2"):
+        (tmp_path / "page-port").write_text(text)
+        assert kept_port(tmp_path) == 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from skillkit.core.exceptions import ApprovalUnavailableError
+from skillkit.core.exceptions import ApprovalUnavailableError, ApprovalWaitingError
 from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
 
 __all__ = ["CallbackApprover", "ChainApprover", "FlagApprover"]
@@ -85,13 +85,25 @@ class ChainApprover:
         return ", ".join(approver.channel for approver in self.approvers)
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        return self._first_answer([approver.ask for approver in self.approvers], request, cancel)
+
+    def ask_later(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        """The same, but nobody waits for an answer that is given elsewhere."""
+        ways = [getattr(approver, "ask_later", approver.ask) for approver in self.approvers]
+        return self._first_answer(ways, request, cancel)
+
+    def _first_answer(
+        self, ways: Sequence[Callable[..., OptionAnswer]], request: OptionRequest, cancel: Cancel | None
+    ) -> OptionAnswer:
         reasons = []
-        for approver in self.approvers:
+        for approver, ask in zip(self.approvers, ways, strict=True):
             if cancel is not None and cancel.is_set():
                 reasons.append("the question was cancelled")
                 break
             try:
-                return approver.ask(request, cancel)
+                return ask(request, cancel)
+            except ApprovalWaitingError:
+                raise
             except ApprovalUnavailableError as error:
                 reasons.append(f"{approver.channel}: {'; '.join(error.reasons) or error}")
         told = "; ".join(reasons) or "there is no way to ask"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
+from skillkit.approvers.later import leave_open
+from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
 from skillkit.core.store.world import LIFETIME_SECONDS, World
 from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
 
@@ -36,3 +37,16 @@ class StoreApprover:
             )
         except StateUnavailableError as error:
             raise ApprovalUnavailableError.because("the question cannot be stored", str(error)) from error
+
+    def ask_later(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002 - no wait
+        """The answer that was given since it was asked; ApprovalWaitingError while there is none."""
+        if self._announce is not None:
+            self._announce(request)
+        try:
+            return leave_open(self.world, request, self.address())
+        except (RequestClosedError, StateUnavailableError) as error:
+            raise ApprovalUnavailableError.because("the question cannot be stored", str(error)) from error
+
+    def address(self) -> str:
+        """Of a page where it can be answered; empty where there is none."""
+        return ""

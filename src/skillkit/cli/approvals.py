@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from skillkit.cli import REFUSED, WRONG_USAGE
+from skillkit.cli.deciding import require_person
 from skillkit.cli.options import MissingError, json_option, state_option
 from skillkit.cli.output import echo_json, moment_text, screen_width, table
 from skillkit.core.store.requests import PastRequest, require_offered
@@ -146,6 +147,7 @@ def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_j
       skillkit approvals answer 3f2a81c09d4e yes_in_session
       skillkit approvals answer 3f2a81c09d4e no
     """
+    require_person(state_dir, "approvals answer")
     with World(state_dir) as world:
         request = _named_request(world.pending(), request_id)
         if request is None:

@@ -24,6 +24,8 @@ from skillkit.cli.options import (
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
+from skillkit.core.store.servers import noted_server
+from skillkit.core.values.policy import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +68,11 @@ def _parse_address(_: click.Context, __: click.Parameter, given: str | None) -> 
 )
 @click.option("--ask-locally", is_flag=True, help="Never ask through the client, only by 'skillkit approvals'.")
 @click.option("--workspace", type=click.Path(path_type=Path, file_okay=False), help="The folder the agent works in.")
+@click.option(
+    "--run-on-load",
+    type=click.Choice(FIELDS["run_on_load"].choices),
+    help="What runs when a skill is loaded: what a person says yes to, what was approved as a list, or nothing.",
+)
 @policy_options
 @roots_options
 def mcp_command(
@@ -87,6 +94,7 @@ def mcp_command(
       skillkit mcp --skills ./skills                with these skills only
       skillkit mcp --http                           on http://127.0.0.1:8763/mcp
       skillkit mcp --approval-wait 10 --ask-locally
+      skillkit mcp --run-on-load never              instructions come at once, commands are only listed
     """
     from skillkit.integrations.mcp import require_mcp
 
@@ -98,6 +106,7 @@ def mcp_command(
         manager = held.enter_context(
             manager_for(chosen, workspace=workspace or current_workspace(chosen.get("state_dir")))
         )
+        held.enter_context(noted_server(manager.state_dir))
         page = held.enter_context(_local_page(manager))
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
         if address is None:

@@ -121,6 +121,7 @@ class Chosen(Places, total=False):
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
     network: bool
+    run_on_load: str | None
 
 
 def settings_for(chosen: Chosen | Places) -> Settings:
@@ -187,6 +188,9 @@ def approver_for(state_dir: Path | None, *, yes: bool, wait: bool) -> Approver:
     from skillkit.approvers.terminal import TerminalApprover
 
     if yes:
+        from skillkit.cli.deciding import require_person
+
+        require_person(state_dir, "--yes")
         return FlagApprover()
     terminal = TerminalApprover(state_dir=state_dir)
     if not wait:

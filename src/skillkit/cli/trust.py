@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import click
 
+from skillkit.cli.deciding import require_person
 from skillkit.cli.options import (
     SKILL,
     Chosen,
@@ -24,15 +25,18 @@ from skillkit.cli.options import (
 )
 from skillkit.cli.output import echo_json, label_rows, moment_text, table
 from skillkit.core.exceptions import ContentChangedError, SkillKitError, StateUnavailableError
+from skillkit.core.find.references import ScriptReference
+from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill
 from skillkit.core.models.digest import manifest_of
 from skillkit.core.store.snapshots import Snapshots
 from skillkit.core.store.state import StateStore, state_folder
 from skillkit.core.store.trust import AGENT_OWNER, Approval, StandingApprovals
+from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.questions import FileChange, RiskFlag
 from skillkit.core.values.runs import Manifest
 from skillkit.core.values.text import plural, visible
-from skillkit.present.request import change_text
+from skillkit.present.request import as_word, change_text
 from skillkit.present.terminal import behind_bar, columns
 
 __all__ = ["trust"]
@@ -86,25 +90,17 @@ def add_command(
       skillkit trust add csv-report --yes
       skillkit trust add csv-report --yes --digest 685465d6...
     """
+    require_person(chosen.get("state_dir"), "trust add")
     with manager_for(chosen) as manager:
-        skill, folder = manager.load_skill(skill_name), manager.state_dir
-        walls, sentences = manager.flow.bounds(None), manager.flow.reach_of_any(skill.base_directory)
-    manifest, place = manifest_of(skill.base_directory), skill.base_directory
-    _require_reviewed(skill.name, manifest.digest, reviewed)
+        shown = _Shown.under(manager, manager.load_skill(skill_name))
+        folder = manager.state_dir
+    _require_reviewed(shown.skill.name, shown.manifest.digest, reviewed)
     store = StateStore(folder)
-    approvals = StandingApprovals(store)
-    snapshots = Snapshots(folder, approvals.digests)
     try:
-        # The copy comes first: what is shown is read from it, and it is what will run.
-        with snapshots.hold(place, manifest) as copy:
-            before = approvals.last_approved_digest(skill.name, place)
-            _show_what(skill, manifest, copy, snapshots.approved_copy(before), sentences, is_new=before is None)
-            if not is_sure:
-                require_yes()
-            kept = approvals.trust(skill=skill.name, folder=place, digest=manifest.digest, channel=CHANNEL, walls=walls)
+        kept = _trusted(shown, folder, StandingApprovals(store), is_sure=is_sure)
     except OSError as error:
         raise StateUnavailableError(
-            f"No copy of {skill.name!r} can be kept in {folder}: {error.strerror or error}. "
+            f"No copy of {shown.skill.name!r} can be kept in {folder}: {error.strerror or error}. "
             "Make the state folder writable, or name another with --state-dir."
         ) from error
     finally:
@@ -112,7 +108,47 @@ def add_command(
     if as_json:
         echo_json(trusted=kept)
     else:
-        click.echo(f"Trusted {visible(skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
+        click.echo(f"Trusted {visible(shown.skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
+
+
+class _Shown(NamedTuple):
+    """All that a yes is about."""
+
+    skill: Skill
+    manifest: Manifest
+    on_load: list[ScriptReference]
+    """The commands that run when an agent loads it."""
+    walls: Bounds
+    sentences: tuple[str, ...]
+
+    @classmethod
+    def under(cls, manager: SkillManager, skill: Skill) -> _Shown:
+        from skillkit.integrations.loading import commands_on_load
+
+        folder, flow = skill.base_directory, manager.flow
+        on_load = commands_on_load(skill, manager.policy)
+        return cls(skill, manifest_of(folder), on_load, flow.bounds(None), flow.reach_of_any(folder))
+
+
+def _trusted(shown: _Shown, folder: Path, approvals: StandingApprovals, *, is_sure: bool) -> Approval:
+    """The copy comes first: what is shown is read from it, and it is what will run."""
+    from skillkit.integrations.loading import commands_digest
+
+    snapshots = Snapshots(folder, approvals.digests)
+    name, place = shown.skill.name, shown.skill.base_directory
+    with snapshots.hold(place, shown.manifest) as copy:
+        before = approvals.last_approved_digest(name, place)
+        _show_what(shown, copy, snapshots.approved_copy(before), is_new=before is None)
+        if not is_sure:
+            require_yes()
+        return approvals.trust(
+            skill=name,
+            folder=place,
+            digest=shown.manifest.digest,
+            channel=CHANNEL,
+            walls=shown.walls,
+            on_load=commands_digest(shown.on_load),
+        )
 
 
 def _require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
@@ -124,14 +160,14 @@ def _require_reviewed(name: str, digest: str, reviewed: str | None) -> None:
         )
 
 
-def _show_what(
-    skill: Skill, manifest: Manifest, copy: Path, approved: Path | None, walls: tuple[str, ...], *, is_new: bool
-) -> None:
-    """All that a question about one of its scripts would show of the skill."""
+def _show_what(shown: _Shown, copy: Path, approved: Path | None, *, is_new: bool) -> None:
+    """All that a question about one of its scripts, or about loading it, would show of the skill."""
     from skillkit.core.ask.changes import changes_between
     from skillkit.core.ask.risk import risk_flags  # reads code; other commands do not
 
+    skill, manifest = shown.skill, shown.manifest
     scripts = [script.path.as_posix() for script in skill.scripts]
+    on_load = [" ".join(map(as_word, (each.script, *each.argv))) for each in shown.on_load]
     risks = [_risk_text(risk) for risk in risk_flags(copy, manifest, scripts)]
     changes = changes_between(approved, copy) if approved is not None else ()
     facts = [
@@ -139,9 +175,10 @@ def _show_what(
         ("folder", str(skill.base_directory)),
         ("files", str(len(manifest.entries))),
         *label_rows("scripts", scripts or ["none"]),
+        *label_rows("on load", on_load or ["nothing runs when an agent loads it"]),
         *label_rows("risks", risks or ["none found, which proves nothing"]),
         ("changed", _change_summary(approved, len(changes), is_new=is_new)),
-        *label_rows("walls", list(walls)),
+        *label_rows("walls", list(shown.sentences)),
         ("digest", manifest.digest),
     ]
     click.echo("\n".join([*columns(facts, UNLIMITED), *map(change_text, changes)]), err=True)
@@ -258,6 +295,7 @@ def agent_command(file: Path, is_sure: bool, state_dir: Path | None, as_json: bo
     """
     from skillkit.chat.agent_files import AgentWord, open_agent_file
 
+    require_person(state_dir, "trust agent")
     found = open_agent_file(file.absolute(), settings_for({}))
     bar = "\n".join(behind_bar(found.text))
     click.echo(f"{visible(str(found.path))}\n{bar}\nsha256 {found.digest}", err=True)

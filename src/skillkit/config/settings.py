@@ -88,6 +88,7 @@ class Settings:
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         network: bool = False,
+        run_on_load: str | None = None,
     ) -> Settings:
         """As a person chose on the command line, which wins: a profile stands alone, without the files' policy."""
         named = dict(self.named)
@@ -101,6 +102,8 @@ class Settings:
             named["skills.paths"] = Origin(_absolute(skills), (_option_place("--skills"),))
         if network:
             named["policy.allow_network"] = Origin(value=True, places=(_option_place("--network"),))
+        if run_on_load is not None:
+            named["policy.run_on_load"] = Origin(run_on_load, (_option_place("--run-on-load"),))
         _add_paths(named, "skills.plugins", plugins, "--plugin")
         _add_paths(named, "policy.readable_paths", readable, "--read")
         _add_paths(named, "policy.writable_paths", writable, "--write")

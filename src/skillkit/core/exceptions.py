@@ -31,6 +31,7 @@ SkillKitError (alias SkillsUseError)
     ├── ScriptRefusedError(reasons)
     │   ├── ApprovalDeclinedError
     │   ├── ApprovalUnavailableError
+    │   │   └── ApprovalWaitingError
     │   └── ContentChangedError
     ├── SandboxUnavailableError(missing, remedy)
     └── AuditUnavailableError(result)
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApprovalDeclinedError",
     "ApprovalUnavailableError",
+    "ApprovalWaitingError",
     "ArgumentProcessingError",
     "ArgumentSerializationError",
     "ArgumentSizeError",
@@ -320,6 +322,12 @@ class ApprovalUnavailableError(ScriptRefusedError):
     """A person had to be asked and could not be."""
 
     _opening = "Not approved: "
+
+
+class ApprovalWaitingError(ApprovalUnavailableError):
+    """A person is asked and has not answered yet; the same call, made again, takes their answer."""
+
+    _opening = "Not approved yet: "
 
 
 class ContentChangedError(ScriptRefusedError):

@@ -176,6 +176,7 @@ class Flow:
                 source_folder=self.here.copy(command, held),
                 approved_folder=self.here.snapshots.approved_copy(self.approvals.last_approved_digest(command)),
                 walls=self.reach(commands),
+                reach=self._reach_in_short(commands),
             )
 
     def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
@@ -183,6 +184,13 @@ class Flow:
         granted = [path for each in commands for path in self.here.granted_paths(each)]
         first = commands[0]
         return self._sentences(first.base_directory, first.workspace, granted, max(each.timeout for each in commands))
+
+    def _reach_in_short(self, commands: Sequence[ScriptCommand]) -> str:
+        from skillkit.core.ask.reach import reach_in_short
+
+        granted = [path for each in commands for path in self.here.granted_paths(each)]
+        tier, workspace = self.here.tier(self.policy), commands[0].workspace
+        return reach_in_short(self.policy, tier=tier, workspace=workspace, granted=granted)
 
     def reach_of_any(self, folder: Path) -> tuple[str, ...]:
         """The same for whichever script of the skill in this folder, wherever it is run."""

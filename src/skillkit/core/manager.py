@@ -273,7 +273,7 @@ class SkillManager:
         *,
         agent_facing: bool = False,
         call_id: str = "",
-        from_instructions: bool = False,
+        from_instructions: str = "",
     ) -> CallArguments:
         """A call for a flow, with the manager's own timeout, session and workspace where the caller names none."""
         from skillkit.core.resolve import CallArguments

@@ -36,18 +36,22 @@ def execute_batch(
     *,
     approver: Approver | None = None,
     answer: OptionAnswer | None = None,
-) -> list[Outcome]:
+    may_ask: bool = True,
+) -> list[Outcome | None]:
     """One outcome for each call, in order; whatever happens to one, the others go on.
 
-    With an `answer` to the question about them, nobody is asked.
+    With an `answer` to the question about them, nobody is asked. Without `may_ask`, what needs a person's word is left
+    out: its outcome is None.
     """
     answers: dict[str, OptionAnswer] | None = {}
     problem = None
-    runs = _prepare_all(flow, skill, calls)
+    runs: list[PreparedRun | SkillKitError | None] = [*_prepare_all(flow, skill, calls)]
+    if not may_ask:
+        runs = [None if isinstance(run, PreparedRun) and run.decision is Decision.ASK else run for run in runs]
     try:
         answers = _ask(flow, runs, approver or flow.approver, control, answer)
         if answers is None:  # somebody's word for the session covers them by now
-            runs = _prepare_all(flow, skill, calls)
+            runs = [*_prepare_all(flow, skill, calls)]
     except SkillKitError as error:
         problem = error
 
@@ -61,7 +65,7 @@ def execute_batch(
             flow.record_refusal(_unanswered(run, problem), run)
         return flow.complete(run, own, control)
 
-    return [run if isinstance(run, SkillKitError) else _result_or_error(partial(complete, run)) for run in runs]
+    return [_result_or_error(partial(complete, run)) if isinstance(run, PreparedRun) else run for run in runs]
 
 
 def batch_question(flow: Flow, skill: Skill, calls: Sequence[CallArguments]) -> OptionRequest | None:
@@ -90,13 +94,13 @@ def _prepare_all(flow: Flow, skill: Skill, calls: Sequence[CallArguments]) -> li
     return [_result_or_error(partial(prepare, call)) for call in calls]
 
 
-def _asking(runs: Sequence[PreparedRun | SkillKitError]) -> list[PreparedRun]:
+def _asking(runs: Sequence[PreparedRun | SkillKitError | None]) -> list[PreparedRun]:
     return [run for run in runs if isinstance(run, PreparedRun) and run.decision is Decision.ASK]
 
 
 def _ask(
     flow: Flow,
-    runs: Sequence[PreparedRun | SkillKitError],
+    runs: Sequence[PreparedRun | SkillKitError | None],
     approver: Approver | None,
     control: RunControl,
     given: OptionAnswer | None,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from skillkit.approvers.later import LaterApprover
 from skillkit.core.ask.approvals import NO, declined
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.references import ScriptReference
@@ -22,7 +23,7 @@ from skillkit.core.values.runs import Decision, OnOutput, RunControl, ScriptExec
 from skillkit.integrations.batch import Outcome, batch_question, execute_batch
 from skillkit.integrations.catalog import found_text, sayable, script_paths, skill_for_models, skills_for_models
 from skillkit.integrations.given_answers import GivenAnswers
-from skillkit.integrations.loading import commands_of, file_text, ready_commands, skill_context
+from skillkit.integrations.loading import commands_digest, commands_on_load, file_text, skill_context
 from skillkit.integrations.tool_schemas import (
     TOOLS,
     ToolSchema,
@@ -173,11 +174,12 @@ class SkillFunctions:
         return await asyncio.to_thread(self.question, name, arguments, tool_use_id)
 
     def _question_for(self, name: str, given: Mapping[str, Any], tool_use_id: str | None) -> OptionRequest | None:
-        if name == "read_skill_file" or (name == "load_skill" and not self.run_scripts):
+        asks_on_load = self.run_scripts and self.flow.policy.run_on_load == "ask"
+        if name == "read_skill_file" or (name == "load_skill" and not asks_on_load):
             return None
         skill = self._skill(given["skill_name"])
         if name == "load_skill":
-            calls = self._loading_calls(ready_commands(self._commands(skill)), tool_use_id)
+            calls = self._loading_calls(commands_on_load(skill, self.flow.policy), tool_use_id)
         else:
             calls = [self._script_call(tool_use_id, **given)]
         return batch_question(self.flow, skill, calls)
@@ -287,9 +289,11 @@ class SkillFunctions:
     ) -> ScriptToolResult:
         """Always the envelope; one that says why where there is no such skill."""
 
-        def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome]:
+        def outcomes(references: Sequence[ScriptReference]) -> Sequence[Outcome | None]:
             calls = self._loading_calls(references, tool_use_id)
-            return execute_batch(self.flow, skill, calls, approver=self.approver, **run)
+            approver = LaterApprover(self.approver) if self.approver is not None else None
+            may_ask = self.flow.policy.run_on_load == "ask"
+            return execute_batch(self.flow, skill, calls, approver=approver, may_ask=may_ask, **run)
 
         may_run = self.run_scripts if run_scripts is None else run_scripts
         try:
@@ -298,7 +302,7 @@ class SkillFunctions:
                 skill,
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
                 outcomes if may_run else None,
-                starts_elsewhere=self._starts_elsewhere,
+                self.flow.policy,
             )
         except SkillKitError as error:
             context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))
@@ -306,15 +310,11 @@ class SkillFunctions:
             tool_use_id, envelope(context), context.status != "ok", context.status, commands=context.outputs
         )
 
-    @property
-    def _starts_elsewhere(self) -> bool:
-        return self.flow.policy.working_directory == "workspace"
-
-    def _commands(self, skill: Skill) -> Sequence[ScriptReference]:
-        return commands_of(skill, starts_elsewhere=self._starts_elsewhere)
-
     def _loading_calls(self, references: Sequence[ScriptReference], call_id: str | None) -> list[CallArguments]:
-        return [self._call(each.script, call_id, argv=each.argv, from_instructions=True) for each in references]
+        """Where a question waits elsewhere, whichever call comes after its answer, it is about this list."""
+        own_id = None if hasattr(self.approver, "ask_later") else call_id
+        together = commands_digest(references)
+        return [self._call(each.script, own_id, argv=each.argv, from_instructions=together) for each in references]
 
     def _script_call(
         self,

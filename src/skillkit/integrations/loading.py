@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentLoadError
 from skillkit.core.find.references import ScriptReference, references_in
 from skillkit.core.models import Skill, open_at_once
 from skillkit.core.paths import FilePathResolver
+from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.present.skill_context import ScriptOutput, SkillContext, representable
 from skillkit.present.tool_result import SHOWN_CHARACTERS, refusal_status, run_status, run_text, shorten
@@ -20,13 +23,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.integrations.batch import Outcome
 
-__all__ = ["bundled_files", "commands_of", "file_text", "ready_commands", "skill_context"]
+__all__ = [
+    "bundled_files",
+    "commands_digest",
+    "commands_on_load",
+    "file_text",
+    "skill_context",
+]
 
 RUN_COMMANDS = 20
 OUTPUT_CHARACTERS = 10_000
 WHOLE = "Call skills_run_script for more of it."
 NEEDS_ARGUMENTS = "Not run: '{text}' needs arguments. Call skills_run_script with the ones that fit."
 MISSING = "Not run: the instructions name '{text}', but the skill has no such script."
+LISTED = "Not run: policy runs {which} when a skill is loaded (run_on_load). To run it: {call}"
+WHICH = {"never": "nothing", "trusted": "only what was approved as a list"}
 TOO_MANY = f"Not run: only the first {RUN_COMMANDS} commands of a skill run when it is loaded. Call skills_run_script."
 
 LEFT_OUT_FOLDERS = frozenset(("node_modules", "__pycache__", "venv"))
@@ -38,32 +49,55 @@ LISTED_FILES = 200
 def skill_context(
     skill: Skill,
     instructions: str,
-    run: Callable[[Sequence[ScriptReference]], Sequence[Outcome]] | None,
-    *,
-    starts_elsewhere: bool = False,
+    run: Callable[[Sequence[ScriptReference]], Sequence[Outcome | None]] | None,
+    policy: ScriptPolicy,
 ) -> SkillContext:
-    """`run` gives an outcome for each command of the instructions that it gets; without it nothing runs."""
+    """`run` gives an outcome for each command of the instructions that may run, or None; without it none is listed."""
     outputs: tuple[ScriptOutput, ...] = ()
     if run is not None:
-        references = commands_of(skill, starts_elsewhere=starts_elsewhere)
-        ready = ready_commands(references)
-        outcomes = dict(zip(ready, run(ready), strict=True)) if ready else {}
-        outputs = tuple(_output_of(reference, outcomes.get(reference)) for reference in references)
+        references = _references(skill, policy)
+        ready = _ready(references)
+        outcomes = dict(zip(ready, run(ready), strict=True)) if ready and policy.run_on_load != "never" else {}
+        is_listed = dict.fromkeys(reference for reference in ready if outcomes.get(reference) is None)
+        outputs = tuple(
+            _listed_output(skill, reference, policy)
+            if reference in is_listed
+            else _output_of(reference, outcomes.get(reference))
+            for reference in references
+        )
     files = bundled_files(skill)
     more = len(files) - LISTED_FILES
     listed = files if more <= 0 else [*files[:LISTED_FILES], f"[and {more} more files]"]
     return SkillContext(skill.name, "ok", instructions, outputs, tuple(listed))
 
 
-def commands_of(skill: Skill, *, starts_elsewhere: bool = False) -> Sequence[ScriptReference]:
+def commands_on_load(skill: Skill, policy: ScriptPolicy) -> list[ScriptReference]:
+    """What would run when the skill is loaded, in order: what one question lists."""
+    return _ready(_references(skill, policy))
+
+
+def commands_digest(commands: Sequence[ScriptReference]) -> str:
+    """Of a list of commands, by which an approval of it is known; empty for none."""
+    words = [[each.script, *each.argv] for each in commands]
+    return sha256(json.dumps(words).encode("ascii")).hexdigest() if words else ""
+
+
+def _references(skill: Skill, policy: ScriptPolicy) -> tuple[ScriptReference, ...]:
     """What the instructions write as a command, in order."""
-    own_folder = str(skill.base_directory) if starts_elsewhere else "."
-    return references_in(skill, own_folder=own_folder).commands
+    starts_elsewhere = policy.working_directory == "workspace"
+    return references_in(skill, own_folder=str(skill.base_directory) if starts_elsewhere else ".").commands
 
 
-def ready_commands(references: Sequence[ScriptReference]) -> list[ScriptReference]:
-    """Those that run when the skill is loaded."""
+def _ready(references: Sequence[ScriptReference]) -> list[ScriptReference]:
     return [reference for reference in references if reference.status == "command"][:RUN_COMMANDS]
+
+
+def _listed_output(skill: Skill, reference: ScriptReference, policy: ScriptPolicy) -> ScriptOutput:
+    """With the call that runs it."""
+    given = {"skill_name": skill.name, "script": reference.script, "args": list(reference.argv)}
+    call = f"skills_run_script({', '.join(f'{name}={json.dumps(value)}' for name, value in given.items())})"
+    told = LISTED.format(which=WHICH[policy.run_on_load], call=call)
+    return ScriptOutput(reference.script, "refused", told, arguments=reference.argv)
 
 
 def _output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOutput:

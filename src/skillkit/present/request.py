@@ -18,9 +18,9 @@ __all__ = [
     "change_text",
     "decision_text",
     "diff_text",
-    "form_text",
     "has_added",
     "prompt_text",
+    "question_text",
     "scopes_of",
     "source_text",
     "whole_text",
@@ -63,14 +63,10 @@ def prompt_text(
     return _joined([*_question_parts(request, prompt, layout, source_rows), short, answers])
 
 
-def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
-    """The question without its options, for a form that has fields for the answer and no keys for more.
-
-    It stands in a code block: a client that renders markdown shows a skill's words and follows none of them.
-    """
+def question_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
+    """The question without its options and without keys for more, for who answers elsewhere."""
     layout = Layout(width, has_keys=False)
-    heading, *parts = _question_parts(request, Prompt.from_context(request.context), layout, source_rows)
-    return _joined([heading]) + "\n```text\n" + _joined(parts) + "```\n"
+    return _joined(_question_parts(request, Prompt.from_context(request.context), layout, source_rows))
 
 
 def whole_text(prompt: Prompt, width: int) -> str:

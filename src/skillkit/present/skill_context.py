@@ -34,7 +34,7 @@ class ScriptOutput:
 
     source: str
     status: str
-    """ok, failed, timeout, declined, approval_unavailable, not_found, needs_arguments or refused."""
+    """ok, failed, timeout, declined, approval_unavailable, waiting, not_found, needs_arguments or refused."""
     text: str
     exit_code: int | None = None
     """None where nothing ran."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from skillkit.core.exceptions import (
     ApprovalDeclinedError,
     ApprovalUnavailableError,
+    ApprovalWaitingError,
     ContentLoadError,
     InterpreterNotFoundError,
     ScriptNotFoundError,
@@ -36,9 +37,10 @@ __all__ = [
 ]
 
 SHOWN_CHARACTERS = 30_000
-RefusalStatus = Literal["declined", "approval_unavailable", "not_found", "refused"]
+RefusalStatus = Literal["declined", "approval_unavailable", "not_found", "refused", "waiting"]
 STATUS_OF_ERROR: dict[type[SkillKitError], RefusalStatus] = {
     ApprovalDeclinedError: "declined",
+    ApprovalWaitingError: "waiting",
     ApprovalUnavailableError: "approval_unavailable",
 }
 MISSING = (SkillNotFoundError, ScriptNotFoundError, ContentLoadError)
@@ -53,6 +55,7 @@ STATUS_WORDS = {
     "invalid_arguments": "not run, its arguments do not fit",
     "needs_arguments": "not run, it needs arguments",
     "refused": "not run",
+    "waiting": "not run yet, a person is asked",
 }
 """A status in words for people."""
 
@@ -65,7 +68,7 @@ class ScriptToolResult:
     content: str
     is_error: bool = False
     status: str = "ok"
-    """ok, failed, timeout, declined, approval_unavailable, not_found, invalid_arguments or refused."""
+    """ok, failed, timeout, declined, approval_unavailable, waiting, not_found, invalid_arguments or refused."""
     result: ScriptExecutionResult | None = None
     """How the script ended, where one ran."""
     commands: tuple[ScriptOutput, ...] = ()

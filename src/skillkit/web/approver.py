@@ -14,7 +14,7 @@ from skillkit.core.store.world import LIFETIME_SECONDS, World
 from skillkit.core.values.questions import OptionRequest
 from skillkit.web import require_web
 from skillkit.web.desktop import notify, open_browser
-from skillkit.web.presence import announce, running_page
+from skillkit.web.presence import announce, keep_port, kept_port, running_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ __all__ = ["LocalPage", "WebApprover"]
 class LocalPage:
     """The page of a world: one that serves it already, else one that this process serves from first use until closed.
 
-    Its `address` may be told to anybody; a link that logs in is for a person only.
+    Its `address` may be told to anybody, and stays the same where nobody took the port meanwhile; a link that logs in
+    is for a person only.
     """
 
     def __init__(
@@ -59,16 +60,28 @@ class LocalPage:
 
     def serve(self) -> PageServer:
         """From this process, even if another one does already."""
-        from skillkit.web.server import PageServer
-
         with self._lock:
             if self._server is None:
                 with ExitStack() as opening:
-                    server = opening.enter_context(PageServer(self.world, manager=self.manager, port=self.port))
+                    server = self._started()
+                    opening.callback(server.stop)
                     opening.enter_context(announce(self.world.folder, server.address, server.access.api_token))
+                    keep_port(self.world.folder, server.port)
                     self._open = opening.pop_all()
                 self._server = server
             return self._server
+
+    def _started(self) -> PageServer:
+        """On the port that was named, else where the world's page was before, else on a free one."""
+        from skillkit.web.server import PageServer
+
+        port = self.port or kept_port(self.world.folder)
+        try:
+            return PageServer(self.world, manager=self.manager, port=port).start()
+        except ConfigurationError:
+            if self.port or not port:
+                raise
+            return PageServer(self.world, manager=self.manager).start()
 
     def close(self) -> None:
         with self._lock:
@@ -116,6 +129,9 @@ class WebApprover(StoreApprover):
             open_browser(self.page.link())
         elif self._opens:
             notify(self.page.link)
+
+    def address(self) -> str:
+        return self.page.address()
 
     def close(self) -> None:
         self.page.close()

@@ -15,9 +15,11 @@ from urllib.parse import urlsplit
 from skillkit.core.paths import is_own_state, require_own_folder
 from skillkit.core.run.kernel import started_at
 
-__all__ = ["RunningPage", "announce", "running_page"]
+__all__ = ["RunningPage", "announce", "keep_port", "kept_port", "running_page"]
 
 FILE_NAME = "page.json"
+PORT_FILE_NAME = "page-port"
+LAST_PORT = 65535
 PATIENCE_SECONDS = 5.0
 
 
@@ -66,6 +68,30 @@ def running_page(folder: Path) -> RunningPage | None:
     return page if is_alive else None
 
 
+def kept_port(folder: Path) -> int:
+    """Where the world's page was served last, so that an address that somebody was told stays good; 0 for nowhere."""
+    if not is_own_state(folder, folder / PORT_FILE_NAME):
+        return 0
+    try:
+        port = int((folder / PORT_FILE_NAME).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+    return port if 0 < port <= LAST_PORT else 0
+
+
+def keep_port(folder: Path, port: int) -> None:
+    if kept_port(folder) != port:
+        _write(folder, PORT_FILE_NAME, str(port))
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    """Made by mkstemp with 0600, and complete before it has its name."""
+    descriptor, draft = tempfile.mkstemp(prefix=f".{name}-", dir=folder)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(draft, folder / name)
+
+
 @contextmanager
 def announce(folder: Path, address: str, token: str) -> Iterator[None]:
     """For as long as the page serves; only the owner can read the file."""
@@ -73,11 +99,7 @@ def announce(folder: Path, address: str, token: str) -> Iterator[None]:
     path = folder / FILE_NAME
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     require_own_folder(folder, may_be_link=True)
-    # Made by mkstemp with 0600, and complete before it has its name.
-    descriptor, draft = tempfile.mkstemp(prefix=f".{FILE_NAME}-", dir=folder)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        json.dump(asdict(page), file)
-    os.replace(draft, path)
+    _write(folder, FILE_NAME, json.dumps(asdict(page)))
     try:
         yield
     finally:

@@ -56,6 +56,10 @@ class PageServer:
             time.sleep(0.005)
         return self
 
+    @property
+    def port(self) -> int:
+        return self._port
+
     def login_url(self) -> str:
         """A new link for one use."""
         return f"{self.address}{self.access.new_login_path()}"

@@ -69,9 +69,20 @@ def test_approval_adds_a_question(approval: str, expected: Decision, reason: str
 def test_what_only_the_instructions_ask_for_needs_a_person_unless_all_is_trusted(
     policy: ScriptPolicy, expected: Decision
 ) -> None:
-    ruling = decide(replace(COMMAND, from_instructions=True), policy)
+    ruling = decide(replace(COMMAND, from_instructions="list"), policy)
     assert (ruling.decision, ruling.is_coverable) == (expected, expected is Decision.ASK)
     assert ("The skill's own instructions ask for this run." in ruling.reasons) == (expected is Decision.ASK)
+
+
+@pytest.mark.parametrize("policy", [STANDARD, GUARDED, TRUSTED, replace(GUARDED, approval="always")])
+def test_what_runs_on_load_is_asked_about_or_forbidden_as_policy_says(policy: ScriptPolicy) -> None:
+    loaded = replace(COMMAND, from_instructions="list")
+    assert decide(loaded, replace(policy, run_on_load="never")).decision is Decision.DENY
+    trusted = decide(loaded, replace(policy, run_on_load="trusted"))
+    assert (trusted.decision, trusted.is_coverable) == (Decision.ASK, policy.approval != "always")
+    assert decide(COMMAND, replace(policy, run_on_load="never")) == decide(COMMAND, policy), (
+        "other runs are as they were"
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,6 +315,7 @@ def test_these_are_the_rules() -> None:
         "tool_is_allowed",
         "script_is_listed",
         "argument_paths_are_known",
+        "loading_may_run",
         "approval_is_needed",
     ]
 

@@ -31,7 +31,7 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def answered(connection: sqlite3.Connection, seq: int, option_id: str = "yes_once") -> None:
-    rows.write_answer(connection, seq, OptionAnswer(option_id, "web", 50_001.0, "run"))
+    rows.write_answer(connection, seq, OptionAnswer(option_id, "web", 50_001.0, "run"), NOW)
 
 
 def row_of(connection: sqlite3.Connection, seq: int) -> rows.Row:

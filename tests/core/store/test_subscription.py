@@ -65,7 +65,7 @@ def ticket_in(store: StateStore, name: str = "run") -> Ticket:
 
 def answer(store: StateStore, ticket: Ticket) -> None:
     with store.connection() as connection:
-        rows.write_answer(connection, ticket.seq, OptionAnswer("no", "web", 1.0, "run"))
+        rows.write_answer(connection, ticket.seq, OptionAnswer("no", "web", 1.0, "run"), rows.moment_now())
 
 
 def waiter_for(ticket: Ticket, seconds: float = 30, cancel: threading.Event | None = None) -> Subscriber:

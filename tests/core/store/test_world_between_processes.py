@@ -254,3 +254,40 @@ def test_fifty_who_wait_cost_next_to_no_processor_time(world: World) -> None:
         used, left = lines_of(process)
     assert float(used) < 0.4
     assert left == "0"
+
+
+OPEN_AND_STAY = """
+import sys, time
+from skillkit import World
+from support.asking import request_named
+World(sys.argv[1]).open(request_named("run"), ends_with_us=sys.argv[2] == "bound")
+print("open", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kind", ["bound", "free"])
+def test_a_question_ends_with_its_process_only_where_nobody_else_would_take_the_answer(world: World, kind: str) -> None:
+    with ended_at_last(started_program(OPEN_AND_STAY, world.folder, kind)) as (asker,):
+        assert asker.stdout is not None
+        assert asker.stdout.readline() == "open\n"
+        assert only_pending(world).id == "run"
+        asker.kill()
+        asker.wait()
+        assert bool(world.pending()) == (kind == "free")
+    if kind == "bound":
+        with pytest.raises(RequestClosedError, match="has lost whoever asked"):
+            world.answer("run", "yes_once", "web")
+        assert world.history()[0].outcome == "abandoned"
+    else:
+        assert world.answer("run", "yes_once", "web").option_id == "yes_once"
+
+
+def test_a_killed_asker_that_waits_is_gone_at_once(world: World) -> None:
+    with ended_at_last(started_program(ASK, world.folder, 1, 1)) as (asker,):
+        request = only_pending(world)
+        asker.kill()
+        asker.wait()
+        assert world.pending() == [], "before its lease is over"
+        with pytest.raises(RequestClosedError, match="has lost whoever asked"):
+            world.answer(request.id, "a", "web")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +16,31 @@ from typing import Any
 import httpx
 import mcp_types as types
 import pytest
-from mcp.shared.exceptions import MCPError
 from support.asking import askers_of, in_threads, only_pending
 from support.mcp_clients import ERAS, Conversation, answering, conversing, environment, over_stdio, text_of
-from support.running import kinds, made_manager, only_record, wait_for
+from support.running import kinds, made_manager, only_record, records_of, wait_for
+from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, ApprovalUnavailableError, World
+from skillkit.config.keys import KEYS
+from skillkit.core.ask import haste
+from skillkit.core.ask.haste import FORM_SECONDS
+from skillkit.core.exceptions import RequestClosedError
 from skillkit.core.values.questions import OPTIONS, SINGLE_USE, OptionRequest
-from skillkit.integrations.mcp.approval import LocalApprover, form_of
+from skillkit.integrations.mcp.approval import form_of
+from skillkit.integrations.mcp.local import LocalApprover
 from skillkit.integrations.mcp.server import create_server
+from skillkit.testing import quick_forms
 from skillkit.web.approver import LocalPage
 from skillkit.web.presence import running_page
 
 SCRIPTS = {"scripts/hello.sh": 'echo "hello $1"\n'}
+
+
+@pytest.fixture(autouse=True)
+def programs_answer_forms() -> Iterator[None]:
+    with quick_forms():
+        yield
 
 
 @pytest.fixture(params=ERAS)
@@ -46,7 +61,7 @@ def test_nobody_answers_and_the_model_is_told_how_a_person_can(tmp_path: Path, e
     with talking(tmp_path, era, has_form=False, approval_wait=0.1) as talk:
         result = talk.run("demo", "hello")
     assert result.is_error
-    for told in ("approval_unavailable", "nobody answered within 0.1 s", "`skillkit approvals list`"):
+    for told in ('"status": "waiting"', "nobody answered within 0.1 s", "`skillkit approvals list`"):
         assert told in text_of(result)
     assert only_record(tmp_path, "refused")["skill"] == "demo"
 
@@ -58,9 +73,9 @@ def test_an_answer_given_later_counts_when_the_call_is_made_again(tmp_path: Path
     ):
         talk.run("demo", "hello", "you")
         world.answer(only_pending(world).id, "yes_once", "page")
-        assert "approval_unavailable" in text_of(talk.run("demo", "hello", "them")), "it is for one question only"
+        assert '"waiting"' in text_of(talk.run("demo", "hello", "them")), "it is for one question only"
         assert text_of(talk.run("demo", "hello", "you")) == "hello you\n"
-        assert "approval_unavailable" in text_of(talk.run("demo", "hello", "you")), "it was for once"
+        assert '"waiting"' in text_of(talk.run("demo", "hello", "you")), "it was for once"
     assert only_record(tmp_path, "started")["channel"] == "page"
 
 
@@ -84,7 +99,7 @@ def test_where_every_run_is_asked_about_any_yes_is_for_one_call(
 def test_asking_locally_leaves_the_client_s_form_alone(tmp_path: Path, era: str) -> None:
     with talking(tmp_path, era, approval_wait=0.1, asks_client=False) as talk:
         talk.person.will("yes_once")
-        assert "approval_unavailable" in text_of(talk.run("demo", "hello"))
+        assert '"waiting"' in text_of(talk.run("demo", "hello"))
         assert not talk.person.forms
 
 
@@ -171,16 +186,38 @@ def test_a_yes_without_a_question_is_no_answer(modern: Conversation) -> None:
 
 
 @pytest.mark.parametrize("change", [{"args": ["other"]}, {"script": "scripts/hello.sh"}])
-def test_a_yes_to_one_call_is_refused_for_another(modern: Conversation, change: dict[str, Any]) -> None:
+def test_a_yes_to_one_call_is_none_for_another(modern: Conversation, change: dict[str, Any], tmp_path: Path) -> None:
     given = {"skill_name": "demo", "script": "hello"}
     state = question(modern, **given).request_state
-    with pytest.raises(MCPError, match="requestState"):
-        answered(modern, state, **{**given, **change})
+    assert isinstance(answered(modern, state, **{**given, **change}), types.InputRequiredResult), "it is asked about"
+    assert kinds(tmp_path) == [], "and nothing ran"
 
 
-def test_a_forged_state_is_refused(modern: Conversation) -> None:
-    with pytest.raises(MCPError, match="requestState"):
-        answered(modern, '{"call": "a", "asked": "b"}', skill_name="demo", script="hello")
+@pytest.mark.parametrize("state", ['{"call": "a", "asked": "b", "sent": 0}', "v1.AAAA", "", "x"])
+def test_a_state_that_is_not_ours_is_answered_with_a_fresh_question(
+    modern: Conversation, state: str, tmp_path: Path
+) -> None:
+    """One that another process gave out, before a restart, or that somebody made up."""
+    given = {"skill_name": "demo", "script": "hello"}
+    again = answered(modern, state, **given)
+    assert isinstance(again, types.InputRequiredResult)
+    assert kinds(tmp_path) == []
+    assert text_of(answered(modern, again.request_state, **given)) == "hello \n", "and that one can be answered"
+
+
+@pytest.mark.parametrize(("minutes", "is_good"), [(11, True), (59, True), (61, False)])
+def test_a_form_that_is_answered_late_counts_or_is_asked_anew(
+    modern: Conversation, monkeypatch: pytest.MonkeyPatch, minutes: int, is_good: bool
+) -> None:
+    given = {"skill_name": "demo", "script": "hello"}
+    state = question(modern, **given).request_state
+    for clock in (time.time, time.monotonic):
+        monkeypatch.setattr(time, clock.__name__, lambda clock=clock: clock() + 60 * minutes)
+    late = answered(modern, state, **given)
+    if is_good:
+        assert text_of(late) == "hello \n"
+    else:
+        assert isinstance(late, types.InputRequiredResult), "a fresh question, and no bare error"
 
 
 def test_a_skill_that_changed_under_the_question_is_asked_about_again(modern: Conversation, tmp_path: Path) -> None:
@@ -211,8 +248,11 @@ def test_the_command_line_answers_for_a_client_without_a_form(tmp_path: Path, er
         talk.add_skill("demo", SCRIPTS)
         running = talk.start("skills_run_script", skill_name="demo", script="hello", args=["there"])
         request = only_pending(world)
+        # This program started the server, so a person must be seen to type it.
+        at_terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
         command = [sys.executable, "-m", "skillkit", "approvals", "answer", request.id, "yes_once"]
-        subprocess.run(command, check=True, env=environment(tmp_path), capture_output=True, timeout=60)
+        typed = [sys.executable, "-c", at_terminal, *command]
+        subprocess.run(typed, check=True, env=environment(tmp_path), capture_output=True, timeout=60)
         assert text_of(running.result(60)) == "hello there\n"
     assert only_record(tmp_path, "started")["channel"] == "cli"
 
@@ -240,3 +280,188 @@ def test_the_page_of_a_server_process_can_be_opened_by_its_owner(tmp_path: Path)
         assert page.token not in told
         assert httpx.get(page.new_link()).status_code == 303
     assert wait_for(lambda: running_page(tmp_path / "state") is None)
+
+
+@pytest.mark.parametrize("said", [answering("yes_in_session"), types.ElicitResult(action="decline")])
+def test_a_form_that_is_answered_sooner_than_a_person_can_was_not_shown_to_one(
+    tmp_path: Path, era: str, said: types.ElicitResult
+) -> None:
+    with talking(tmp_path, era, approval_wait=0.1) as talk, real_bound():
+        talk.person.says = said
+        told = text_of(talk.run("demo", "hello"))
+        assert talk.person.forms, "it was asked"
+        assert '"waiting"' in told
+        for word in ("sooner than a person can", "--ask-locally", "trust add", "`skillkit approvals list`"):
+            assert word in told
+    (refused,) = records_of(tmp_path)
+    assert refused.kind == "refused"
+    assert re.search(r"answered its form after \d+ ms", str(refused.fields["reasons"]))
+    assert refused.fields["answer"] is None, "nobody declined"
+
+
+def test_a_person_answers_elsewhere_for_a_client_that_answers_by_itself(tmp_path: Path, era: str) -> None:
+    with talking(tmp_path, era, approval_wait=60) as talk, World(tmp_path / "state") as world, real_bound():
+        talk.person.says = types.ElicitResult(action="cancel")
+        running = talk.start("skills_run_script", skill_name="demo", script="hello", args=["you"])
+        world.answer(only_pending(world).id, "yes_once", "page")
+        assert text_of(running.result(60)) == "hello you\n"
+    started = only_record(tmp_path, "started")
+    assert started["channel"] == "page"
+    assert "sooner than a person can" in started["note"]
+
+
+def test_a_person_s_own_time_is_enough(tmp_path: Path, era: str) -> None:
+    with talking(tmp_path, era, approval_wait=0.1) as talk, real_bound():
+        talk.person.will("yes_once")
+        talk.person.seconds = FORM_SECONDS + 0.1
+        assert text_of(talk.run("demo", "hello", "you")) == "hello you\n"
+    assert only_record(tmp_path, "started")["channel"] == "elicitation"
+
+
+@contextmanager
+def real_bound() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(haste, "_lowered", [])
+        yield
+
+
+def test_neither_environment_nor_configuration_lowers_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    with real_bound():
+        for name in ("SKILLKIT_FORM_SECONDS", "FORM_SECONDS"):
+            monkeypatch.setenv(name, "0")
+        assert haste.form_seconds() == FORM_SECONDS == 0.4
+        with quick_forms(5):
+            assert haste.form_seconds() == FORM_SECONDS, "nor can it be raised"
+    assert not [name for name in KEYS if "form" in name]
+
+
+def test_loading_without_a_form_does_not_wait(tmp_path: Path, era: str) -> None:
+    with (
+        LocalPage(tmp_path / "state") as page,
+        talking(tmp_path, era, has_form=False, approval_wait=3600, page=page.address) as talk,
+        World(tmp_path / "state") as world,
+    ):
+        talk.add_skill("loads", SCRIPTS, body="Greet them. Run `scripts/hello.sh all`.\n")
+        told = text_of(talk.call("load_skill", skill_name="loads"))
+        assert "Greet them." in told
+        assert 'status="waiting"' in told
+        assert f"on the page {page.address()} " in told
+        world.answer(only_pending(world).id, "yes_once", "page")
+        assert "hello all" in text_of(talk.call("load_skill", skill_name="loads"))
+        assert 'status="waiting"' in text_of(talk.call("load_skill", skill_name="loads"))
+
+
+def test_loading_waits_for_a_form(tmp_path: Path, era: str) -> None:
+    with talking(tmp_path, era) as talk:
+        talk.add_skill("loads", SCRIPTS, body="Run `scripts/hello.sh all`.\n")
+        talk.person.will("yes_once")
+        assert "hello all" in text_of(talk.call("load_skill", skill_name="loads"))
+        assert len(talk.person.forms) == 1
+
+
+def test_who_waits_hears_for_what_and_where(tmp_path: Path, era: str) -> None:
+    with (
+        LocalPage(tmp_path / "state") as page,
+        talking(tmp_path, era, has_form=False, approval_wait=60, page=page.address) as talk,
+        World(tmp_path / "state") as world,
+    ):
+        told: list[tuple[float, str]] = []
+        running = talk.start(
+            "skills_run_script", lambda done, text: told.append((done, text)), skill_name="demo", script="hello"
+        )
+        request = only_pending(world)
+        assert wait_for(lambda: told)
+        address = page.address()
+        assert told[0][1] == (
+            f"Waiting for a person's answer on the page {address}: Run demo: scripts/hello.sh (no arguments)"
+        )
+        world.answer(request.id, "yes_once", "page")
+        assert text_of(running.result(60)) == "hello \n"
+        assert wait_for(lambda: told[-1] == (7.0, "hello"))
+        assert [done for done, _ in told] == sorted({done for done, _ in told}), "it only grows"
+
+
+def test_a_form_that_waits_says_so(tmp_path: Path) -> None:
+    with talking(tmp_path, "legacy") as talk:
+        talk.person.says = None
+        told: list[str] = []
+        waiting = talk.start("skills_run_script", lambda _, text: told.append(text), skill_name="demo", script="hello")
+        assert wait_for(lambda: told)
+        assert told[0].startswith("Waiting for an answer to the form: Run demo: scripts/hello.sh")
+        waiting.cancel()
+
+
+def test_the_question_of_a_killed_server_is_gone_at_once(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files=SCRIPTS)
+    with World(tmp_path / "state") as world:
+        with conversing(over_stdio(tmp_path, "--approval-wait", "0.1"), tmp_path, era=ERAS[0], has_form=False) as talk:
+            talk.run("demo", "hello")
+            request = only_pending(world)
+            (note,) = (tmp_path / "state/servers").iterdir()
+            os.kill(int(note.name.partition("-")[0]), 9)
+            assert wait_for(lambda: not world.pending())
+            with pytest.raises(RequestClosedError, match="has lost whoever asked"):
+                world.answer(request.id, "yes_once", "late")
+        assert world.history()[0].outcome == "abandoned"
+
+
+def test_the_address_that_a_model_was_told_is_the_next_page_s_too(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files=SCRIPTS)
+    told = set()
+    for _ in range(2):
+        with conversing(over_stdio(tmp_path, "--approval-wait", "0.1"), tmp_path, era=ERAS[0], has_form=False) as talk:
+            text = text_of(talk.run("demo", "hello"))
+            told.add(text.partition("on the page ")[2].split()[0])
+            assert httpx.get(next(iter(told))).status_code == 401, "it is served"
+        assert wait_for(lambda: running_page(tmp_path / "state") is None)
+    assert len(told) == 1
+
+
+def test_run_on_load_can_be_said_when_the_server_starts(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "loads", files=SCRIPTS, body="Run `scripts/hello.sh all`.\n")
+    with conversing(over_stdio(tmp_path, "--run-on-load", "never"), tmp_path, era=ERAS[0]) as talk:
+        talk.person.will("yes_once")
+        told = text_of(talk.call("load_skill", skill_name="loads"))
+        assert "To run it: skills_run_script(" in told
+        assert not talk.person.forms
+
+
+def test_an_answer_whose_server_died_before_it_took_it_is_nothing_to_the_next_server(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files=SCRIPTS)
+    transport = ("--approval-wait", "0.1")
+    with World(tmp_path / "state") as world:
+        with conversing(over_stdio(tmp_path, *transport), tmp_path, era=ERAS[0], has_form=False) as talk:
+            talk.run("demo", "hello")
+            world.answer(only_pending(world).id, "yes_in_session", "page")
+        with conversing(over_stdio(tmp_path, *transport), tmp_path, era=ERAS[0], has_form=False) as talk:
+            assert '"waiting"' in text_of(talk.run("demo", "hello")), "it is another session"
+    assert "started" not in kinds(tmp_path)
+
+
+def test_two_servers_of_one_world_share_its_page_and_no_answer(tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files=SCRIPTS)
+    with (
+        World(tmp_path / "state") as world,
+        conversing(over_stdio(tmp_path, "--approval-wait", "0.1"), tmp_path, era=ERAS[0], has_form=False) as one,
+        conversing(over_stdio(tmp_path, "--approval-wait", "0.1"), tmp_path, era=ERAS[1], has_form=False) as two,
+    ):
+        pages = {text_of(talk.run("demo", "hello")).partition("on the page ")[2].split()[0] for talk in (one, two)}
+        assert len(pages) == 1
+        first, second = world.pending()
+        world.answer(first.id, "yes_once", "page")
+        assert text_of(one.run("demo", "hello")) == "hello \n"
+        assert '"waiting"' in text_of(two.run("demo", "hello"))
+        assert [each.id for each in world.pending()] == [second.id]
+
+
+def test_a_form_that_is_answered_after_its_call_was_cancelled_runs_nothing(tmp_path: Path) -> None:
+    with talking(tmp_path, "legacy", approval_wait=0.1) as talk:
+        talk.person.will("yes_once")
+        talk.person.seconds = 1.0
+        waiting = talk.start("skills_run_script", skill_name="demo", script="hello")
+        assert wait_for(lambda: talk.person.forms)
+        waiting.cancel()
+        assert wait_for(lambda: kinds(tmp_path) == ["refused"])
+        time.sleep(1.2)
+        assert kinds(tmp_path) == ["refused"]
+        assert talk.tools(), "the conversation goes on"

@@ -107,16 +107,29 @@ def test_the_form_offers_exactly_three_answers(talk: Conversation, name: str) ->
         assert shown in form.message
 
 
-def test_a_skill_s_words_stay_inside_the_form_s_block(talk: Conversation, name: str) -> None:
+def test_a_skill_s_words_cannot_pass_for_the_form_s_own(talk: Conversation, name: str) -> None:
     hostile = "# ```\n# [approve](http://evil.example)\n\x1b[2J\u202e\necho hi\n"
     talk.add_skill(name, {"scripts/hello.sh": hostile})
     talk.person.will("no")
     talk.run(name, "hello", "```\n\nMay this script run? It was approved before.")
     message = talk.person.forms[0].message
     lines = message.splitlines()
-    assert [line for line in lines if line.startswith("```")] == ["```text", "```"]
     assert not {"\x1b", "\u202e"} & set(message)
-    assert [line for line in lines if line.startswith("May this")] == ["May this script run?"]
+    assert [line for line in lines if line.strip().startswith("May this")] == ["    May this script run?"]
+    assert all(line.startswith("    ") for line in lines if line), "markdown is shown, not followed"
+
+
+def test_a_host_that_shows_three_lines_or_the_field_alone_says_what_would_run(talk: Conversation, name: str) -> None:
+    talk.add_skill(name, {"scripts/go.sh": "curl http://example.org\n"})
+    talk.person.will("no")
+    talk.run(name, "go", "--now", "two words")
+    (form,) = talk.person.forms
+    first, risks, reach = (line[:80].strip() for line in form.message.splitlines()[:3])
+    assert first.startswith("Run ")
+    assert first.endswith(': scripts/go.sh --now "two words"')
+    assert risks == "Risks: network"
+    assert reach.startswith("Reach: no network; writes ")
+    assert form.requested_schema["properties"]["answer"]["title"] == first == form.message.splitlines()[-1].strip()
 
 
 def test_the_record_names_the_channel_and_the_server_s_session(talk: Conversation, name: str) -> None:

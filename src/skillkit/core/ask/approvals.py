@@ -20,6 +20,7 @@ from pathlib import Path
 from skillkit.core.exceptions import (
     ApprovalDeclinedError,
     ApprovalUnavailableError,
+    ApprovalWaitingError,
     ScriptRefusedError,
     StateUnavailableError,
 )
@@ -103,8 +104,8 @@ class _EqualQuestions:
             while not question.is_over.wait(LOOK_SECONDS):
                 if cancel.is_set():
                     raise ApprovalUnavailableError("Not approved: the call was cancelled.", reasons=["cancelled"])
-            if question.unavailable is not None:
-                raise ApprovalUnavailableError(str(question.unavailable), reasons=question.unavailable.reasons)
+            if (problem := question.unavailable) is not None:
+                raise _same_kind(problem)(str(problem), reasons=problem.reasons)
             if question.answer is not None and not is_for_one(question.answer):
                 return question.answer
 
@@ -147,6 +148,7 @@ class Approvals:
         self._lock = threading.Lock()
         self._coverable: set[_Coverage] = set()
         self._unnamed_session: dict[tuple[str, Path], Approval] = {}
+        self._unnamed_on_load: dict[tuple[str, Path], tuple[str, Approval]] = {}
 
     def covering(self, command: ScriptCommand, bounds: Bounds) -> tuple[str, str] | None:
         """The kind of approval under which this content may run within these bounds, and its channel."""
@@ -195,9 +197,17 @@ class Approvals:
         if command.session_id is None:
             word = Approval("session", None, skill, str(folder), digest, channel, answer.answered_at, prepared.bounds)
             self._unnamed_session[skill, folder] = word
+            if command.from_instructions:
+                self._unnamed_on_load[skill, folder] = (command.from_instructions, word)
         else:
             self.standing.approve_in_session(
-                command.session_id, skill=skill, folder=folder, digest=digest, channel=channel, walls=prepared.bounds
+                command.session_id,
+                skill=skill,
+                folder=folder,
+                digest=digest,
+                channel=channel,
+                walls=prepared.bounds,
+                on_load=command.from_instructions,
             )
         with self._lock:
             for question in self._coverable:
@@ -208,6 +218,7 @@ class Approvals:
         for name, folder in [*self._unnamed_session]:
             if skill in (None, name):
                 self._unnamed_session.pop((name, folder), None)
+                self._unnamed_on_load.pop((name, folder), None)
 
     def _in_unnamed_session(self, command: ScriptCommand) -> Approval | None:
         if command.session_id is not None:
@@ -215,11 +226,21 @@ class Approvals:
         return self._unnamed_session.get((command.skill_name, command.base_directory))
 
     def _of_content(self, command: ScriptCommand) -> Iterator[Approval]:
-        """What a person approved of this content in this session, within whichever walls."""
-        kept = self._in_unnamed_session(command)
+        """What a person approved of this content in this session, within whichever walls.
+
+        What a skill's text asks for is covered only by a word that was given when exactly these commands were shown.
+        """
+        kept, together = self._in_unnamed_session(command), command.from_instructions
+        if together:
+            place = (command.skill_name, command.base_directory)
+            shown, word = self._unnamed_on_load.get(place, ("", None)) if kept else ("", None)
+            kept = word if shown == together else None
         if kept is not None and kept.digest == command.digest:
             yield kept
-        yield from self.standing.of_content(command.session_id, command.skill_name, command.digest)
+        if together:
+            yield from self.standing.on_load(command.session_id, command.skill_name, command.digest, together)
+        else:
+            yield from self.standing.of_content(command.session_id, command.skill_name, command.digest)
 
     def _is_covered(self, prepared: PreparedRun) -> bool:
         if prepared.bounds is None or not prepared.is_coverable:
@@ -278,7 +299,12 @@ def in_time(prepared: PreparedRun, answer: OptionAnswer | None) -> PreparedRun:
 def unavailable(prepared: PreparedRun, problem: ApprovalUnavailableError | None = None) -> ApprovalUnavailableError:
     command = prepared.command
     why = "Nobody can be asked here." if problem is None else str(problem)
-    return ApprovalUnavailableError(
+    return _same_kind(problem)(
         f"{command.skill_name}: {command.script_name} needs a person's approval. {why} {' '.join(prepared.reasons)}",
         reasons=prepared.reasons,
     )
+
+
+def _same_kind(problem: ApprovalUnavailableError | None) -> type[ApprovalUnavailableError]:
+    """A question that still waits is told from one that nobody will answer."""
+    return ApprovalWaitingError if isinstance(problem, ApprovalWaitingError) else ApprovalUnavailableError

@@ -35,6 +35,7 @@ def prompt_for(
     source_folder: Path,
     approved_folder: Path | None,
     walls: Sequence[str],
+    reach: str = "",
 ) -> Prompt:
     """Commands of one skill; what is shown is read from `source_folder`, which is what runs, and checked by hash."""
     if len({(command.skill_name, command.digest) for command in commands}) != 1:
@@ -65,6 +66,7 @@ def prompt_for(
         walls=tuple(walls),
         digest=manifest.digest,
         approved=approved_folder.name if approved_folder is not None else "",
+        reach=reach,
     )
 
 

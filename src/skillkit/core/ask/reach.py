@@ -12,7 +12,7 @@ from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import ScriptCommand
 from skillkit.core.values.skills import Workspace
 
-__all__ = ["bounds_of", "wall_sentences"]
+__all__ = ["bounds_of", "reach_in_short", "wall_sentences"]
 
 NAMED = 64  # paths in one sentence; as many as arguments can grant
 NO_OTHER_FILE = "It cannot read or write any other file of yours"
@@ -69,6 +69,31 @@ def wall_sentences(
         *environment,
         ending,
     )
+
+
+def reach_in_short(policy: ScriptPolicy, *, tier: str, workspace: object, granted: Sequence[str]) -> str:
+    """What the walls leave open, the worst first, for who sees one line of it."""
+    if tier == "none":
+        return "everything that you can: no walls"
+    if tier == "job":
+        return "the network, all your files"
+    reads = [*policy.readable_paths, *(granted if policy.grant_argument_paths else ())]
+    writes = [*([workspace] if workspace is not None else []), *policy.writable_paths]
+    parts = ["the network" if policy.allow_network else "no network"]
+    if policy.allow_filesystem:
+        parts.append("reads and writes all your files")
+    else:
+        parts.append(f"writes {_few(writes)}" if writes else "writes none of your files")
+        parts.append(f"reads {_few(reads)}" if reads else "")
+    if policy.inherit_environment or policy.pass_environment:
+        named = ", ".join(policy.pass_environment)
+        parts.append("all your environment variables" if policy.inherit_environment else f"variables {named}")
+    return "; ".join(part for part in parts if part)
+
+
+def _few(paths: Sequence[object]) -> str:
+    more = len(paths) - 1
+    return f"{paths[0]} and {more:,} more" if more > 0 else str(paths[0])
 
 
 def _network(policy: ScriptPolicy) -> str:

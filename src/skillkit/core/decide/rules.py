@@ -156,16 +156,25 @@ def _listed(paths: Sequence[str]) -> str:
     return ", ".join(texts[:SHOWN_PATHS]) + (f" and {more} more" if more > 0 else "")
 
 
-def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
+def loading_may_run(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     """What only a skill's own text asks for needs a person's word even where policy asks for nobody's."""
-    if policy.approval == "first_run":
+    if command.from_instructions and policy.run_on_load == "never":
+        yield Verdict(Decision.DENY, ("Policy runs nothing when a skill is loaded ('run_on_load').",))
+    elif _asks_on_load(command, policy):
+        yield Verdict(Decision.ASK, ("The skill's own instructions ask for this run.",), is_coverable=True)
+
+
+def _asks_on_load(command: ScriptCommand, policy: ScriptPolicy) -> bool:
+    has_all_rights = policy.allow_network and policy.allow_filesystem and policy.sandbox == "off"  # as in TRUSTED
+    return bool(command.from_instructions) and (policy.run_on_load == "trusted" or not has_all_rights)
+
+
+def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
+    """What is asked about because the skill is loaded need not be its first run."""
+    if policy.approval == "first_run" and not _asks_on_load(command, policy):
         yield Verdict(Decision.ASK, (FIRST_RUN,), is_coverable=True)
     elif policy.approval == "always":
         yield Verdict(Decision.ASK, ("Policy asks a person before every run.",))
-    elif command.from_instructions:
-        has_all_rights = policy.allow_network and policy.allow_filesystem and policy.sandbox == "off"  # as in TRUSTED
-        if not has_all_rights:
-            yield Verdict(Decision.ASK, ("The skill's own instructions ask for this run.",), is_coverable=True)
 
 
 RULES: tuple[Rule, ...] = (
@@ -174,5 +183,6 @@ RULES: tuple[Rule, ...] = (
     tool_is_allowed,
     script_is_listed,
     argument_paths_are_known,
+    loading_may_run,
     approval_is_needed,
 )

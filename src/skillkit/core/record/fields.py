@@ -85,6 +85,7 @@ def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> d
         "reasons": list(prepared.reasons),
         "answer": answer.option_id if answer else None,
         "channel": answer.channel if answer else prepared.channel,
+        **({"note": answer.note} if answer and answer.note else {}),
     }
 
 

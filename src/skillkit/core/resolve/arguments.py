@@ -60,8 +60,8 @@ class CallArguments(NamedTuple):
     agent_facing: bool = False
     """Whether a model chose the arguments."""
     call_id: str = ""
-    from_instructions: bool = False
-    """Whether the skill's text asks for this run, and nobody else."""
+    from_instructions: str = ""
+    """Where the skill's text asks for this run, and nobody else: the digest of all commands it asks for together."""
 
 
 class Surroundings(NamedTuple):

@@ -2,9 +2,10 @@
 
 Theory of operation. A request is one row for all who ask the same id while it is open; each asker has a row in
 `askers` with a lease, which it renews while it waits. A request that is held lives as long as somebody's lease does,
-any other until it expires. Time is told by two clocks: the steady one, which nobody can set and which all processes of
-the machine share, decides; the wall clock counts after a restart. The first answer is written and no later one. An
-answer for one asker alone goes to the first who takes it; for the others the question is opened again.
+any other until it expires; both end at once with the processes that would take the answer. The answer to a request that
+has such an owner is kept ten minutes. Time is told by two clocks: the steady one, which nobody can set and which all
+processes of the machine share, decides; the wall clock counts after a restart. The first answer is written and no later
+one. An answer for one asker alone goes to the first who takes it; for the others the question is opened again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import cache
 from typing import Any
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.store.processes import Mark, is_running, own_mark
 from skillkit.core.values.questions import Option, OptionAnswer, OptionRequest
 
 __all__ = [
@@ -51,20 +53,25 @@ __all__ = [
 
 PENDING, ANSWERED, EXPIRED, WITHDRAWN, ABANDONED = "pending", "answered", "expired", "withdrawn", "abandoned"
 LEASE_SECONDS = 6.0
+KEPT_ANSWER_SECONDS = 600.0
 KEPT_REQUESTS = 500
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 
-_LIFE = "select seq, is_held, created_at, expires_at, boot, deadline"
+_LIFE = "select seq, is_held, created_at, expires_at, boot, deadline, owner"
 _COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, is_taken, content, context, single_use
     from requests"""
-_INSERT = """insert into requests (id, content, context, single_use, is_held, created_at, expires_at, boot, deadline)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_INSERT = """insert into requests
+    (id, content, context, single_use, is_held, created_at, expires_at, boot, deadline, owner)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _EXTEND = """update requests set is_held = is_held and ?, expires_at = max(expires_at, ?),
-    deadline = case boot when ? then max(deadline, ?) else ? end, boot = ? where seq = ?"""
-_RENEW = """insert into askers (asker, request, boot, leased_until)
-    select ?, seq, ?, ? from requests where seq = ? and state = 'pending'
+    deadline = case boot when ? then max(deadline, ?) else ? end, boot = ?,
+    owner = case owner when '' then '' else ? end where seq = ?"""
+_RENEW = """insert into askers (asker, request, process, boot, leased_until)
+    select ?, seq, ?, ?, ? from requests where seq = ? and state = 'pending'
     on conflict (asker) do update set boot = excluded.boot, leased_until = excluded.leased_until"""
 _ANSWER = """update requests set state = 'answered', option_id = ?, channel = ?, answered_at = ?,
+    expires_at = case owner when '' then expires_at else max(expires_at, ?) end,
+    deadline = case when owner <> '' and boot = ? then max(deadline, ?) else deadline end,
     context = case is_held when 1 then '{}' else context end where seq = ? and state = 'pending'"""
 # What a person was shown may hold secrets: it is kept only while somebody can still be shown it.
 _CLOSE = "update requests set state = ?, context = '{}' where seq = ? and state = 'pending'"
@@ -117,6 +124,8 @@ class Question:
     """Options that one asker alone may take."""
     is_held: bool
     """Lives only as long as somebody waits for it."""
+    owner: Mark = ""
+    """The process without which nobody would take the answer; empty where any may come for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +147,7 @@ class Life:
     is_held: bool
     created_at: float
     deadline: Moment
+    owner: Mark = ""
 
     def is_over(self, now: Moment) -> bool:
         """The steady clock decides; after a restart, or where starts cannot be told apart, the other counts too."""
@@ -180,17 +190,17 @@ class Row:
 
     def question(self) -> Question:
         lifetime = self.request.expires_at - self.request.created_at
-        return Question(self.request, self.context, lifetime, self.single_use, self.life.is_held)
+        return Question(self.request, self.context, lifetime, self.single_use, self.life.is_held, self.life.owner)
 
 
 def _life_from(values: Sequence[Any]) -> Life:
-    seq, is_held, created_at, expires_at, boot, deadline = values
-    return Life(seq, bool(is_held), created_at, Moment(boot, deadline, expires_at))
+    seq, is_held, created_at, expires_at, boot, deadline, owner = values
+    return Life(seq, bool(is_held), created_at, Moment(boot, deadline, expires_at), owner)
 
 
 def _row_from(values: Sequence[Any]) -> Row:
-    life = _life_from(values[:6])
-    state, option_id, channel, answered_at, is_taken, content, context, single_use = values[6:]
+    life = _life_from(values[:7])
+    state, option_id, channel, answered_at, is_taken, content, context, single_use = values[7:]
     kept = json.loads(content)
     kept["options"] = tuple(Option(**option) for option in kept["options"])
     ends = life.deadline.wall
@@ -223,7 +233,7 @@ def past_rows(connection: sqlite3.Connection, limit: int) -> list[Row]:
 def pending_ids(connection: sqlite3.Connection, now: Moment) -> list[tuple[int, str]]:
     """Number and id of what can be answered; what it carries is not read."""
     found = connection.execute(f"{_LIFE}, id from requests where state = 'pending'").fetchall()
-    return sorted((each[0], each[6]) for each in found if is_alive(connection, _life_from(each[:6]), now))
+    return sorted((each[0], each[7]) for each in found if is_alive(connection, _life_from(each[:7]), now))
 
 
 def seqs_over(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
@@ -234,13 +244,16 @@ def seqs_over(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
 
 def is_alive(connection: sqlite3.Connection, life: Life, now: Moment) -> bool:
     """Whether an answer to this pending request would still reach somebody."""
-    return not life.is_over(now) and (not life.is_held or has_askers(connection, life.seq, now))
+    if life.is_over(now) or (life.owner and not is_running(life.owner)):
+        return False
+    return not life.is_held or has_askers(connection, life.seq, now)
 
 
 def has_askers(connection: sqlite3.Connection, seq: int, now: Moment) -> bool:
-    found = connection.execute("select boot, leased_until from askers where request = ?", (seq,)).fetchall()
+    found = connection.execute("select process, boot, leased_until from askers where request = ?", (seq,)).fetchall()
     # A lease may be renewed after `now` was read; one that ends much later is from before a restart.
-    return any(boot == now.boot and 0 < until - now.steady <= 2 * LEASE_SECONDS for boot, until in found)
+    leased = [mark for mark, boot, until in found if boot == now.boot and 0 < until - now.steady <= 2 * LEASE_SECONDS]
+    return any(not mark or is_running(mark) for mark in leased)
 
 
 def close_dead(connection: sqlite3.Connection, now: Moment) -> None:
@@ -265,7 +278,8 @@ def open_row(connection: sqlite3.Connection, question: Question, now: Moment) ->
         )
     if row.state == PENDING:
         ends = now.after(question.lifetime)
-        values = (question.is_held, ends.wall, ends.boot, ends.steady, ends.steady, ends.boot, row.seq)
+        times = (ends.wall, ends.boot, ends.steady, ends.steady, ends.boot)
+        values = (question.is_held, *times, question.owner, row.seq)
         connection.execute(_EXTEND, values)
     return row.seq
 
@@ -275,7 +289,7 @@ def insert_row(connection: sqlite3.Connection, question: Question, now: Moment) 
     content = {name: getattr(request, name) for name in ("id", "title", "message")}
     content |= {"options": [asdict(option) for option in request.options], "session_id": request.session_id}
     texts = (request.id, json.dumps(content), question.context, json.dumps(question.single_use))
-    values = (*texts, question.is_held, now.wall, ends.wall, now.boot, ends.steady)
+    values = (*texts, question.is_held, now.wall, ends.wall, now.boot, ends.steady, question.owner)
     return int(connection.execute(_INSERT, values).lastrowid or 0)
 
 
@@ -293,12 +307,14 @@ def ticket_for(connection: sqlite3.Connection, seq: int, question: Question, now
 
 def renew(connection: sqlite3.Connection, tickets: Iterable[Ticket], now: Moment) -> None:
     """Say that these askers still wait."""
-    until = now.steady + LEASE_SECONDS
-    connection.executemany(_RENEW, [(ticket.asker, now.boot, until, ticket.seq) for ticket in tickets])
+    until, mark = now.steady + LEASE_SECONDS, own_mark()
+    connection.executemany(_RENEW, [(ticket.asker, mark, now.boot, until, ticket.seq) for ticket in tickets])
 
 
-def write_answer(connection: sqlite3.Connection, seq: int, answer: OptionAnswer) -> None:
-    connection.execute(_ANSWER, (answer.option_id, answer.channel, answer.answered_at, seq))
+def write_answer(connection: sqlite3.Connection, seq: int, answer: OptionAnswer, now: Moment) -> None:
+    kept = now.after(KEPT_ANSWER_SECONDS)
+    said = (answer.option_id, answer.channel, answer.answered_at)
+    connection.execute(_ANSWER, (*said, kept.wall, kept.boot, kept.steady, seq))
 
 
 def take(connection: sqlite3.Connection, row: Row, single_use: Sequence[str] = ()) -> OptionAnswer | None:

@@ -112,7 +112,8 @@ class Requests:
         if not self._store.path.exists():
             raise _closed_error(request_id, None)
         with self._erasing() as connection:
-            rows.close_dead(connection, moment_now())
+            now = moment_now()
+            rows.close_dead(connection, now)
             row = rows.newest_row(connection, request_id)
             if row is None or row.state != rows.PENDING:
                 connection.execute("commit")
@@ -123,7 +124,7 @@ class Requests:
                 )
             require_offered(row.request, option_id)
             answer = OptionAnswer(option_id, channel, time.time(), request_id)
-            rows.write_answer(connection, row.seq, answer)
+            rows.write_answer(connection, row.seq, answer, now)
         return answer
 
     def pending(self) -> list[OptionRequest]:
@@ -195,11 +196,13 @@ def _closed_error(request_id: str, row: Row | None) -> RequestClosedError:
     return RequestClosedError(f"The request {request_id!r} {why}. Let it be asked again.", request_id=request_id)
 
 
-def question_from(request: OptionRequest, expires_in: float, single_use: Iterable[str], *, is_held: bool) -> Question:
+def question_from(
+    request: OptionRequest, expires_in: float, single_use: Iterable[str], *, is_held: bool, owner: str = ""
+) -> Question:
     """Checked: nothing is cut, since a person must see the whole of what they answer."""
     _require_storable(request)
     _require_lifetime(expires_in)
-    return Question(request, _context_text(request.context), expires_in, tuple(single_use), is_held)
+    return Question(request, _context_text(request.context), expires_in, tuple(single_use), is_held, owner)
 
 
 def require_offered(request: OptionRequest, option_id: str) -> None:

@@ -89,6 +89,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # What was approved before this was kept covers no run, so that a person is asked once more.
     ("alter table approvals add column walls text not null default ''",),
+    (
+        "alter table requests add column owner text not null default ''",
+        "alter table askers add column process text not null default ''",
+        # Which commands a person saw that run when a skill is loaded; the session is empty for trust.
+        """create table on_load (session text not null, skill text not null, folder text not null, digest text not null,
+            commands text not null, channel text not null, approved_at real not null, walls text not null,
+            primary key (session, skill, folder)
+        ) without rowid""",
+    ),
 )
 
 # Files that SQLite keeps beside its own.

@@ -25,6 +25,11 @@ AGENT_OWNER = "(agent)"
 _COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at, walls from approvals"
 _INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at, walls)
     values (?, ?, ?, ?, ?, ?, ?, ?)"""
+_ON_LOAD = """select case session when '' then 'trust' else 'session' end,
+    session, skill, folder, digest, channel, approved_at, walls from on_load"""
+_INSERT_ON_LOAD = """insert or replace into on_load
+    (session, skill, folder, digest, commands, channel, approved_at, walls) values (?, ?, ?, ?, ?, ?, ?, ?)"""
+_DELETE_ON_LOAD = "delete from on_load where session = ? and skill = ? and folder = ?"
 _DELETE = "delete from approvals where kind = ? and session = ? and skill = ? and folder = ?"
 
 
@@ -52,20 +57,48 @@ class StandingApprovals:
         self._store = store
 
     def approve_in_session(
-        self, session_id: str, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds
+        self,
+        session_id: str,
+        *,
+        skill: str,
+        folder: str | Path,
+        digest: str,
+        channel: str,
+        walls: Bounds,
+        on_load: str = "",
     ) -> Approval:
-        """Holds for this session only; a new digest of the same skill takes the place of the old one."""
+        """Holds for this session only; a new digest of the same skill takes the place of the old one.
+
+        `on_load` is the digest of the commands that were shown as those that run when the skill is loaded.
+        """
         if not session_id:
             raise ConfigurationError("An approval for a session needs the session's id; ask for a single run instead.")
         approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time(), walls)
-        return self._keep(approval)
+        return self._keep(approval, on_load)
 
-    def trust(self, *, skill: str, folder: str | Path, digest: str, channel: str, walls: Bounds | None) -> Approval:
+    def trust(
+        self,
+        *,
+        skill: str,
+        folder: str | Path,
+        digest: str,
+        channel: str,
+        walls: Bounds | None,
+        on_load: str = "",
+    ) -> Approval:
         """Holds until it is removed; a new digest of the same skill takes the place of the old one.
 
         Without walls it covers no run: it is about a file that is only read.
         """
-        return self._keep(Approval("trust", None, skill, real_path(folder), digest, channel, time.time(), walls))
+        approval = Approval("trust", None, skill, real_path(folder), digest, channel, time.time(), walls)
+        return self._keep(approval, on_load)
+
+    def on_load(self, session_id: str | None, skill: str, digest: str, commands: str) -> list[Approval]:
+        """The words that were given when exactly these commands of this content were shown; trust last."""
+        which = "where skill = ? and digest = ? and commands = ? order by session desc"
+        found = self._find(which, storable(skill), digest, commands, columns=_ON_LOAD)
+        session = storable(session_id or NO_SESSION)
+        return [each for each in found if _holds(each, session)]
 
     def covering(self, session_id: str | None, skill: str, digest: str, walls: Bounds) -> Approval | None:
         """The approval under which this skill, with this content, may run in this session within these walls."""
@@ -116,20 +149,24 @@ class StandingApprovals:
         if not gone:
             return
         with self._store.transaction() as connection:
-            connection.executemany(
-                f"{_DELETE} and digest = ?",
-                [(each.kind, each.session_id or NO_SESSION, each.skill, each.folder, each.digest) for each in gone],
-            )
+            places = [(each.session_id or NO_SESSION, each.skill, each.folder, each.digest) for each in gone]
+            kinds = [each.kind for each in gone]
+            removed = [(kind, *place) for kind, place in zip(kinds, places, strict=True)]
+            connection.executemany(f"{_DELETE} and digest = ?", removed)
+            connection.executemany(f"{_DELETE_ON_LOAD} and digest = ?", places)
 
-    def _find(self, which: str, *values: str) -> list[Approval]:
+    def _find(self, which: str, *values: str, columns: str = _COLUMNS) -> list[Approval]:
         """Looking makes no file."""
         if not self._store.path.exists():
             return []
         with self._store.connection() as connection:
-            return [*map(_approval_from, connection.execute(f"{_COLUMNS} {which}", values).fetchall())]
+            return [*map(_approval_from, connection.execute(f"{columns} {which}", values).fetchall())]
 
-    def _keep(self, approval: Approval) -> Approval:
-        """In the place of what was kept for the same, and with the session approvals gone that are too old."""
+    def _keep(self, approval: Approval, on_load: str) -> Approval:
+        """In the place of what was kept for the same, and with the session approvals gone that are too old.
+
+        A word about something else takes nothing from what was said about commands on load.
+        """
         names = map(storable, (approval.session_id or NO_SESSION, approval.skill, approval.folder))
         place = (approval.kind, *names)
         walls = approval.walls.to_text() if approval.walls else ""
@@ -138,6 +175,10 @@ class StandingApprovals:
             connection.execute("delete from approvals where kind = 'session' and approved_at < ?", (oldest,))
             connection.execute(_DELETE, place)
             connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at, walls))
+            if on_load:
+                said = (approval.digest, on_load, approval.channel, approval.approved_at, walls)
+                connection.execute("delete from on_load where session <> '' and approved_at < ?", (oldest,))
+                connection.execute(_INSERT_ON_LOAD, (*place[1:], *said))
         return approval
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
+from skillkit.core.store.processes import own_mark
 from skillkit.core.store.request_rows import Ticket, steady_seconds
 from skillkit.core.store.requests import (
     OptionLike,
@@ -71,10 +72,19 @@ class World:
         return self._answer_for(self._requests.join(question), cancel)
 
     def open(
-        self, request: OptionRequest, *, expires_in: float = LIFETIME_SECONDS, single_use: Iterable[str] = ()
+        self,
+        request: OptionRequest,
+        *,
+        expires_in: float = LIFETIME_SECONDS,
+        single_use: Iterable[str] = (),
+        ends_with_us: bool = False,
     ) -> OptionRequest:
-        """Makes it pending until it expires, whether somebody waits or not; `collect` or `wait` gets the answer."""
-        return self._requests.open(question_from(request, expires_in, single_use, is_held=False))
+        """Makes it pending until it expires, whether somebody waits or not; `collect` or `wait` gets the answer.
+
+        With `ends_with_us` it ends with this process too: nobody else would take the answer, which is kept ten minutes.
+        """
+        owner = own_mark() if ends_with_us else ""
+        return self._requests.open(question_from(request, expires_in, single_use, is_held=False, owner=owner))
 
     def wait(self, request_id: str, *, cancel: Cancel | None = None) -> OptionAnswer:
         """For the answer to a request that is open; it is there at once when it was given before."""

@@ -65,6 +65,7 @@ class ScriptPolicy:
     allowed_interpreters: tuple[str, ...] = INTERPRETERS
     allowed_tools_mode: str = "restrict"
     approval: str = "first_run"
+    run_on_load: str = "ask"
     working_directory: str = "skill"
     pass_environment: tuple[str, ...] = ()
     inherit_environment: bool = False
@@ -223,6 +224,11 @@ FIELDS: dict[str, PolicyField] = {
         ("never", "first_run", "always"),
         partial(_is_no_looser, ("never", "first_run", "always")),
         "a person is asked more often from left to right: never, first_run, always",
+    ),
+    "run_on_load": _choice(
+        ("ask", "trusted", "never"),
+        partial(_is_no_looser, ("ask", "trusted", "never")),
+        "fewer commands run when a skill is loaded from left to right: ask, trusted, never",
     ),
     "working_directory": _choice(
         ("skill", "workspace"),

@@ -79,6 +79,8 @@ class OptionAnswer:
     channel: str
     answered_at: float
     request_id: str = ""
+    note: str = ""
+    """What else happened while it was asked, for the record."""
 
 
 class Cancel(Protocol):
@@ -149,6 +151,8 @@ class Prompt:
     digest: str
     approved: str = ""
     """The digest of what was approved last, where its copy is there to compare with."""
+    reach: str = ""
+    """What the walls leave open, on one short line; the worst first."""
 
     @property
     def unseen(self) -> int:
@@ -177,6 +181,7 @@ class Prompt:
                 walls=tuple(kept["walls"]),
                 digest=kept["digest"],
                 approved=kept.get("approved", ""),
+                reach=kept.get("reach", ""),
             )
         except (KeyError, TypeError) as error:
             raise ConfigurationError(

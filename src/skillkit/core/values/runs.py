@@ -99,8 +99,8 @@ class ScriptCommand:
     """Whether a model chose the arguments."""
     call_id: str = ""
     """By which the surface tells two equal calls apart."""
-    from_instructions: bool = False
-    """Whether the skill's text asks for this run, and nobody else."""
+    from_instructions: str = ""
+    """Where the skill's text asks for this run, and nobody else: the digest of all commands it asks for together."""
     is_program: bool = False
     """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
 

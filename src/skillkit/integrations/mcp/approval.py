@@ -2,8 +2,9 @@
 
 Theory of operation. Up to 2025-11-25 a server asks its client in the middle of a call and waits. From 2026-07-28 on the
 call ends with the question and a state that we seal; the client makes the same call again with the answer, and the
-state is good for one answer. A client that cannot ask leaves it to whoever shares the world: the question is kept in
-the store, the call waits for a while, and when it is made again it finds the answer.
+state is good for one answer. A state that is not ours any more, because it is too old or another process gave it out,
+counts as none: the question is asked anew. A form that is answered sooner than a person can was not shown to one. Then,
+and where the client cannot ask, it is left to whoever shares the world (`local`).
 """
 
 from __future__ import annotations
@@ -15,30 +16,32 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, wait
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS, is_version_at_least
 from pydantic import ValidationError
 
 from skillkit.core.ask.approvals import Cancellation
-from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
-from skillkit.core.store.world import LIFETIME_SECONDS, World
-from skillkit.core.values.questions import Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.ask.haste import form_seconds
+from skillkit.core.exceptions import ApprovalUnavailableError
+from skillkit.core.store.world import LIFETIME_SECONDS
+from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.integrations.mcp import in_unicode
-from skillkit.present.request import form_text
+from skillkit.integrations.mcp.local import Asking, Deadline, LocalApprover, Tell, untold
+from skillkit.present.form import form_text, headline
 
 __all__ = [
     "STATE_SECONDS",
     "CallAnswers",
     "Context",
-    "LocalApprover",
     "McpApprover",
-    "PageAddress",
     "QuestionReturned",
+    "ask_anew",
     "client_approver",
     "is_modern",
     "question_result",
@@ -48,18 +51,18 @@ FIELD = "answer"
 INPUT = "approval"
 TITLED_OPTIONS_SINCE = "2025-11-25"
 LOOK_SECONDS = 0.05
-STATE_SECONDS = 600.0
+STATE_SECONDS = ANSWER_SECONDS
 COLUMNS = 96
 SOURCE_ROWS = 150
-HOW_TO_ANSWER = (
-    "A person can answer it {page}from a terminal (`skillkit approvals list`); then call the tool again. "
-    "Only a person may answer: tell them, and do not answer it yourself."
+BROUGHT = ("requestState", "inputResponses")
+INVALID_STATE = "invalid_request_state"
+TOO_QUICK = "the client answered its form after {milliseconds} ms, sooner than a person can, so it does not count"
+ASK_ELSEWHERE = (
+    "Where a client answers by itself, `skillkit mcp --ask-locally` never asks it, and "
+    "`skillkit trust add SKILL` is a person's word beforehand."
 )
-ON_THE_PAGE = "on the page {address} (`skillkit web` logs them in) or "
 
 Context = ServerRequestContext[Any, Any]
-PageAddress = Callable[[], str]
-"""Where the world's approval page is, made sure of when it is called; "" where there is none."""
 
 
 class QuestionReturned(BaseException):
@@ -74,6 +77,20 @@ class _ClientNotReachedError(ApprovalUnavailableError):
     """The client did not put the question to anybody."""
 
 
+class _Said(NamedTuple):
+    """What came back from a form, and how long after it was sent."""
+
+    result: types.ElicitResult
+    seconds: float
+
+    def answer_to(self, request: OptionRequest) -> OptionAnswer:
+        """What no person can have said in that time is no answer, whichever it is."""
+        if self.seconds < form_seconds():
+            reason = TOO_QUICK.format(milliseconds=round(self.seconds * 1000))
+            raise _ClientNotReachedError.because(reason, ASK_ELSEWHERE)
+        return _answer_from(request, self.result)
+
+
 def is_modern(ctx: Context) -> bool:
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
@@ -85,7 +102,7 @@ def form_of(request: OptionRequest, protocol_version: str) -> types.ElicitReques
     else:
         labels = [option.label for option in request.options]
         choices = {"enum": [option.id for option in request.options], "enumNames": labels}
-    field = {"type": "string", "title": "May it run?", **choices}
+    field = {"type": "string", "title": in_unicode(headline(request)), **choices}
     schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
     message = in_unicode(form_text(request, COLUMNS, source_rows=SOURCE_ROWS))
     return types.ElicitRequestFormParams(message=message, requested_schema=schema)
@@ -106,20 +123,36 @@ class McpApprover:
     """The client where it can ask, else whoever shares the world; never a terminal, which the client may own."""
 
     channel = "elicitation"
-    expires_in = LIFETIME_SECONDS
+    expires_in = ANSWER_SECONDS
 
-    def __init__(self, client: Approver | None, local: Approver) -> None:
+    def __init__(self, client: Approver | None, local: LocalApprover) -> None:
         self.client = client
         self.local = local
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
-        if self.client is not None:
-            try:
-                return self.client.ask(request, cancel)
-            except _ClientNotReachedError:
-                if cancel is not None and cancel.is_set():
-                    raise
-        return self.local.ask(request, cancel)
+        return self._ask(request, cancel, self.local.ask)
+
+    def ask_later(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        """A form is waited for, an answer that is given elsewhere is not."""
+        return self._ask(request, cancel, self.local.ask_later)
+
+    def _ask(self, request: OptionRequest, cancel: Cancel | None, ask_locally: Asking) -> OptionAnswer:
+        if self.client is None:
+            return ask_locally(request, cancel)
+        try:
+            return self.client.ask(request, cancel)
+        except _ClientNotReachedError as unreached:
+            if cancel is not None and cancel.is_set():
+                raise
+            return _after(unreached, partial(ask_locally, request, cancel))
+
+
+def _after(unreached: _ClientNotReachedError, ask: Callable[[], OptionAnswer]) -> OptionAnswer:
+    """The answer, or why there is none, with what the client did before."""
+    try:
+        return replace(ask(), note="; ".join(unreached.reasons))
+    except ApprovalUnavailableError as error:
+        raise type(error)(f"{unreached} {error}", reasons=[*unreached.reasons, *error.reasons]) from error
 
 
 class _AskingApprover:
@@ -127,21 +160,27 @@ class _AskingApprover:
 
     channel = McpApprover.channel
 
-    def __init__(self, ctx: Context, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, ctx: Context, loop: asyncio.AbstractEventLoop, tell: Tell) -> None:
         self.ctx = ctx
         self.loop = loop
+        self.tell = tell
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         form = form_of(request, self.ctx.protocol_version)
         asking = self.ctx.session.elicit_form(form.message, form.requested_schema, self.ctx.request_id)
+        sent = time.monotonic()
         asked = asyncio.run_coroutine_threadsafe(asking, self.loop)
-        stop = Cancellation(cancel, _Deadline(LIFETIME_SECONDS))
-        while not wait([asked], LOOK_SECONDS).done:
-            if stop.is_set():
-                asked.cancel()
-                raise ApprovalUnavailableError.because("nobody answered in time, or the call was cancelled")
+        stop = Cancellation(cancel, Deadline(LIFETIME_SECONDS))
+        self.tell(f"Waiting for an answer to the form: {headline(request)}")
         try:
-            return _answer_from(request, asked.result())
+            while not wait([asked], LOOK_SECONDS).done:
+                if stop.is_set():
+                    asked.cancel()
+                    raise ApprovalUnavailableError.because("nobody answered in time, or the call was cancelled")
+        finally:
+            self.tell("")
+        try:
+            return _Said(asked.result(), time.monotonic() - sent).answer_to(request)
         except CancelledError:
             raise ApprovalUnavailableError.because("the client is gone") from None
         except (MCPError, ValidationError) as error:
@@ -153,14 +192,14 @@ class _ReturningApprover:
 
     channel = McpApprover.channel
 
-    def __init__(self, given: Mapping[str, types.ElicitResult]) -> None:
+    def __init__(self, given: Mapping[str, _Said]) -> None:
         self.given = given
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002 - Approver's
         said = self.given.get(request.id)
         if said is None:
             raise QuestionReturned(request)
-        return _answer_from(request, said)
+        return said.answer_to(request)
 
 
 class CallAnswers:
@@ -170,13 +209,15 @@ class CallAnswers:
         self._lock = threading.Lock()
         self._spent: dict[str, float] = {}
 
-    def of(self, params: types.InputResponseRequestParams) -> dict[str, types.ElicitResult]:
+    def of(self, params: types.InputResponseRequestParams) -> dict[str, _Said]:
         """By the id of the question; the state was checked to be ours before it comes here."""
         said = (params.input_responses or {}).get(INPUT)
         if params.request_state is None or not isinstance(said, types.ElicitResult):
             return {}
         state = json.loads(params.request_state)
-        return {state["asked"]: said} if self._spend(state["call"]) else {}
+        seconds = time.monotonic() - state["sent"]
+        is_open = seconds < STATE_SECONDS and self._spend(state["call"])
+        return {state["asked"]: _Said(said, seconds)} if is_open else {}
 
     def _spend(self, call: str) -> bool:
         now = time.monotonic()
@@ -187,59 +228,32 @@ class CallAnswers:
         return is_new
 
 
-def client_approver(ctx: Context, params: types.InputResponseRequestParams, answers: CallAnswers) -> Approver | None:
+def client_approver(
+    ctx: Context, params: types.InputResponseRequestParams, answers: CallAnswers, tell: Tell = untold
+) -> Approver | None:
     """The client, if it says that it can show a form; `{}` is how older ones say it."""
     capabilities = ctx.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities is not None else None
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         return None
-    return (
-        _ReturningApprover(answers.of(params)) if is_modern(ctx) else _AskingApprover(ctx, asyncio.get_running_loop())
-    )
+    if is_modern(ctx):
+        return _ReturningApprover(answers.of(params))
+    return _AskingApprover(ctx, asyncio.get_running_loop(), tell)
 
 
 def question_result(request: OptionRequest, protocol_version: str) -> types.InputRequiredResult:
     """What a call ends with that has to be made again."""
-    state = {"call": secrets.token_hex(16), "asked": request.id}
+    state = {"call": secrets.token_hex(16), "asked": request.id, "sent": time.monotonic()}
     form = types.ElicitRequest(params=form_of(request, protocol_version))
     return types.InputRequiredResult(input_requests={INPUT: form}, request_state=json.dumps(state))
 
 
-class _Deadline:
-    """A reason to stop waiting that comes with time."""
-
-    def __init__(self, seconds: float) -> None:
-        self.until = time.monotonic() + seconds
-
-    def is_set(self) -> bool:
-        return time.monotonic() >= self.until
-
-
-class LocalApprover:
-    """The world's store, for a while; the question stays open, and the same call made later finds its answer."""
-
-    channel = "store"
-
-    def __init__(self, state_dir: Path, wait_seconds: float, page: PageAddress | None = None) -> None:
-        self.state_dir = state_dir
-        self.wait_seconds = wait_seconds
-        self.page = page
-
-    def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
-        lifetime = max(LIFETIME_SECONDS, self.wait_seconds)
-        address = self.page() if self.page is not None else ""
-        stop = Cancellation(cancel, _Deadline(self.wait_seconds))
-        try:
-            with World(self.state_dir) as world:
-                world.open(request, expires_in=lifetime, single_use=request.single_use)
-                return world.wait(request.id, cancel=stop)
-        except (RequestClosedError, StateUnavailableError) as error:
-            reason = "the question cannot be kept for a person"
-            raise ApprovalUnavailableError(f"Not approved: {reason}: {error}", reasons=[reason]) from error
-        except ApprovalUnavailableError as error:
-            if cancel is not None and cancel.is_set():
-                raise
-            # The page's address is not a secret; a link that logs in never stands here, for a model reads this.
-            page = ON_THE_PAGE.format(address=address) if address else ""
-            remedy = f"The question stays open for {lifetime:g} s. {HOW_TO_ANSWER.format(page=page)}"
-            raise ApprovalUnavailableError.because(f"nobody answered within {self.wait_seconds:g} s", remedy) from error
+async def ask_anew(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Goes around what checks states: a call whose state is not good any more is made as if it had brought none."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        if not isinstance(error.error.data, dict) or error.error.data.get("reason") != INVALID_STATE:
+            raise
+        bare = {name: value for name, value in (ctx.params or {}).items() if name not in BROUGHT}
+        return await call_next(replace(ctx, params=bare))

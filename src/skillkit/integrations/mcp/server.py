@@ -22,18 +22,17 @@ from skillkit.core.values.text import visible
 from skillkit.integrations.catalog import script_paths, skills_for_models
 from skillkit.integrations.mcp import in_unicode
 from skillkit.integrations.mcp.approval import (
-    STATE_SECONDS,
     CallAnswers,
     Context,
-    LocalApprover,
     McpApprover,
-    PageAddress,
     QuestionReturned,
+    ask_anew,
     client_approver,
     is_modern,
     question_result,
 )
 from skillkit.integrations.mcp.changes import Changes, ChangingServer
+from skillkit.integrations.mcp.local import LocalApprover, PageAddress
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
 from skillkit.integrations.tool_schemas import server_instructions, tool_schemas
 from skillkit.present.terminal import cut
@@ -43,6 +42,8 @@ __all__ = ["APPROVAL_WAIT_SECONDS", "create_server"]
 NAME = "skillkit"
 # Many clients give a call up after a minute; the answer to a question must still be sent before that.
 APPROVAL_WAIT_SECONDS = 45.0
+# How old an answer may be is judged by its own clock; only who seals cannot do without a limit.
+SEALED_SECONDS = 30 * 86_400.0
 SESSION_HEADER = "mcp-session-id"
 CONNECTING = ("initialize", "server/discover")
 TITLES = {
@@ -55,6 +56,7 @@ TITLES = {
 SHOWN_FROM_THE_START = {"anthropic/alwaysLoad": True}
 READING_TOOLS = frozenset(("read_skill_file", "find_skills"))
 PROGRESS_SECONDS = 0.1
+WAITING_SECONDS = 5.0
 TAIL_BYTES = 2_000
 LINE_COLUMNS = 200
 
@@ -92,8 +94,9 @@ def create_server(
     server.add_request_handler("skills/list", types.PaginatedRequestParams, publishing.list_skills)
     server.add_request_handler("skills/get", SkillUriParams, publishing.get_skill)
     server.add_request_handler("resources/directory/read", SkillUriParams, publishing.read_directory)
-    # What a client sends back with an answer is what we gave it, for this very call, or it is refused.
-    sealed = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
+    # What a client sends back with an answer is what we gave it, for this very call, or it counts for nothing.
+    server.middleware.append(ask_anew)
+    sealed = RequestStateSecurity.ephemeral(ttl=SEALED_SECONDS)
     server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
     server.middleware.append(changes.middleware)
     server.middleware.append(tools.instruct)
@@ -162,10 +165,10 @@ class _Tools:
 
         if params.name == "find_skills":
             await asyncio.to_thread(self._look)
-        client = client_approver(ctx, params, self.answers) if self.asks_client else None
-        approver = McpApprover(client, self.local)
-        functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
         progress = _LiveProgress(ctx)
+        client = client_approver(ctx, params, self.answers, progress.wait_for) if self.asks_client else None
+        approver = McpApprover(client, self.local.telling(progress.wait_for))
+        functions = SkillFunctions(self.manager, approver=approver, session_id=self.session_of(ctx))
         reporting = asyncio.create_task(progress.report())
         try:
             result = await _run_to_end(functions.acall(params.name, params.arguments, on_output=progress.on_output))
@@ -180,7 +183,7 @@ class _Tools:
 
 def _hints(tool: str, policy: ScriptPolicy) -> types.ToolAnnotations:
     """A script may do whatever its approval allows; what runs none only reads the files of skills."""
-    loads_only = tool == "load_skill" and getattr(policy, "run_on_load", "ask") == "never"
+    loads_only = tool == "load_skill" and policy.run_on_load == "never"
     is_reading = tool in READING_TOOLS or loads_only
     return types.ToolAnnotations(
         read_only_hint=is_reading, destructive_hint=not is_reading, open_world_hint=not is_reading
@@ -205,7 +208,7 @@ async def _run_to_end(run: Coroutine[Any, Any, Result]) -> Result:
 
 
 class _LiveProgress:
-    """What a script prints -> progress for the client: how many bytes so far, and the last line."""
+    """What a call waits for, then what a script prints -> progress: how many bytes so far, and the last line."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
@@ -214,24 +217,40 @@ class _LiveProgress:
         self.seen = 0
         self.sent = 0
         self.tail = b""
+        self.awaited = ""
+        self.waits = 0
+
+    def wait_for(self, awaited: str) -> None:
+        """Called from the thread that waits; "" says that it goes on."""
+        self.awaited = awaited
+        self._wake()
 
     def on_output(self, _: str, data: bytes) -> None:
         """Called from the thread that reads the script's output."""
         self.seen += len(data)
         self.tail = (self.tail + data)[-TAIL_BYTES:]
+        self._wake()
+
+    def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop is closed, and nobody listens
             self.loop.call_soon_threadsafe(self.changed.set)
 
     async def report(self) -> None:
         """Until cancelled; what comes in between two reports is told by the second."""
         while True:
-            await self.changed.wait()
+            with suppress(TimeoutError):  # then it is time to say that it still waits
+                async with asyncio.timeout(WAITING_SECONDS if self.awaited else None):
+                    await self.changed.wait()
             self.changed.clear()
             await self.send()
             await asyncio.sleep(PROGRESS_SECONDS)
 
     async def send(self) -> None:
-        if self.seen > self.sent:
+        if self.awaited:  # below the first byte, and more each time
+            self.waits += 1
+            told = cut(visible(self.awaited), LINE_COLUMNS)
+            await self.ctx.session.report_progress(1 - 1 / (1 + self.waits), None, told)
+        elif self.seen > self.sent:
             self.sent = self.seen
             await self.ctx.session.report_progress(float(self.sent), None, _last_line(self.tail))
 
