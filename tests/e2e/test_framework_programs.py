@@ -15,6 +15,8 @@ from support.doc_pages import ROOT, blocks_of
 from support.provider_stubs import ProviderStub, provider_stub
 from support.running import records_of
 
+pytestmark = pytest.mark.timeout(600)  # several processes each, whose imports alone take seconds
+
 PAGE = ROOT / "docs/how-to/other-frameworks.md"
 PROGRAMS = {block.title: block.text for block in blocks_of(PAGE.read_text()) if block.title.endswith(".py")}
 OPENAI_2 = frozenset(("crewai_agent.py", "llamaindex_agent.py", "strands_agent.py"))
@@ -62,7 +64,7 @@ class Program:
             cwd=self.folder,
             input=typed,
             env=self.environment,
-            timeout=100,
+            timeout=200,
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
