@@ -154,6 +154,24 @@ def test_a_shell_that_only_shares_the_host_s_terminal_is_no_person(tmp_path: Pat
     assert [each.id for each in world.pending()] == ["q"]
 
 
+def test_what_starts_all_services_of_a_user_is_no_host() -> None:
+    """Else a timer of theirs could not say `--yes` while a server is one of their services."""
+    code = (
+        "import subprocess, sys\n"
+        "open('/proc/self/comm', 'w').write(sys.argv[1])\n"
+        "from skillkit.core.store import processes\n"
+        "sys.exit(subprocess.call([sys.executable, '-c', 'from skillkit.core.store.processes import starter_mark; "
+        "print(bool(starter_mark()))'], stdin=subprocess.DEVNULL))"
+    )
+    said = {}
+    for name in ("systemd", "editor"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, name], capture_output=True, text=True, env=os.environ, check=True
+        )
+        said[name] = done.stdout.strip()
+    assert said == {"systemd": "False", "editor": "True"}
+
+
 def test_a_note_of_a_dead_server_counts_for_nothing(tmp_path: Path) -> None:
     notes = tmp_path / "servers"
     notes.mkdir(mode=0o700)

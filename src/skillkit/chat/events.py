@@ -17,7 +17,7 @@ __all__ = ["REFUSALS", "Event", "Note", "ToolOutcome"]
 
 NAME_COLUMNS = 100
 DETAIL_COLUMNS = 240
-REFUSALS = ("refused", "declined", "approval_unavailable")
+REFUSALS = ("refused", "declined", "approval_unavailable", "waiting")
 """Statuses that say: somebody or something did not let it run."""
 
 

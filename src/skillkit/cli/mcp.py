@@ -106,7 +106,7 @@ def mcp_command(
         manager = held.enter_context(
             manager_for(chosen, workspace=workspace or current_workspace(chosen.get("state_dir")))
         )
-        held.enter_context(noted_server(manager.state_dir))
+        _note_server(held, manager.state_dir)
         page = held.enter_context(_local_page(manager))
         server = create_server(manager, approval_wait=approval_wait, asks_client=not ask_locally, page=page)
         if address is None:
@@ -117,6 +117,14 @@ def mcp_command(
             from skillkit.integrations.mcp.http import serve_http
 
             serve_http(server, *address, _token_for(*address), _say)
+
+
+def _note_server(held: ExitStack, state_dir: Path) -> None:
+    """Where nothing can be written nothing can be approved either, and whoever only reads skills is served."""
+    try:
+        held.enter_context(noted_server(state_dir))
+    except (OSError, SkillKitError) as error:
+        _say(f"who started this server cannot be noted: {error}")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ DEEPEST = 128
 NOBODY_S = (0, 1)
 """No parent, and the first process of all, which started everybody."""
 PRIVATE = ("pipe:", "socket:")
+SERVICE_MANAGERS = ("systemd", "launchd")
 
 
 def own_mark() -> Mark:
@@ -45,12 +46,13 @@ def ancestors() -> Iterator[Mark]:
 def starter_mark() -> Mark:
     """Who started this process to talk to it: its parent, or above that the first that does not share our stdin.
 
-    A host may start a program through others (a shell, a package runner) that hand on their own stdin.
+    A host may start a program through others (a shell, a package runner) that hand on their own stdin. Empty for what
+    starts all services of a user: the others are not this one's.
     """
     pid, stdin = os.getppid(), _stdin_of("self")
     while stdin.startswith(PRIVATE) and _stdin_of(pid) == stdin and (parent := _fields(pid)[0]) not in NOBODY_S:
         pid = parent
-    return "" if pid in NOBODY_S else _mark_of(pid)
+    return "" if pid in NOBODY_S or _name_of(pid) in SERVICE_MANAGERS else _mark_of(pid)
 
 
 def _mark_of(pid: int) -> Mark:
@@ -87,6 +89,14 @@ def _fields(pid: int) -> tuple[int, str]:
         return (0, "") if fields[0] in (b"Z", b"X") else (int(fields[1]), fields[19].decode())
     except (OSError, ValueError, IndexError):
         return 0, ""
+
+
+def _name_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def _stdin_of(pid: int | str) -> str:
