@@ -62,6 +62,7 @@ class Reading:
             extra=extra,
             source=root.source,
             plugin_root=root.plugin_root,
+            host=root.host,
         )
 
     def diagnostics(self, path: str) -> list[Diagnostic]:

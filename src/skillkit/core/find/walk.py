@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from skillkit.core.paths import is_inside
+from skillkit.core.paths.hosts import PROJECT_LEVEL, folders_at
 from skillkit.core.values.skills import Diagnostic
 
 __all__ = ["DEPTH_LIMIT", "FOLDER_LIMIT", "SKILL_FILE", "FoundFile", "Walk"]
@@ -19,7 +20,7 @@ PROGRESS_STEP = 256
 SKILL_FILE = "SKILL.md"
 SKIPPED_FOLDERS = frozenset(("node_modules", "__pycache__", "venv", "site-packages"))
 # Hidden folders are left alone, except those where agents keep skills.
-CLIENT_FOLDERS = frozenset((".agents", ".claude", ".codex", ".gemini", ".github", ".opencode"))
+HOST_FOLDERS = frozenset(folder.partition("/")[0] for folder, _ in folders_at(PROJECT_LEVEL))
 # What a skill keeps for itself; other folders of a skill may hold further skills.
 OWN_FOLDERS = frozenset(("scripts", "references", "assets"))
 
@@ -131,4 +132,4 @@ READABLE = "Make it readable or remove it."
 
 
 def _is_entered(name: str) -> bool:
-    return name in CLIENT_FOLDERS if name[0] == "." else name not in SKIPPED_FOLDERS
+    return name in HOST_FOLDERS if name[0] == "." else name not in SKIPPED_FOLDERS

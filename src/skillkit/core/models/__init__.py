@@ -34,8 +34,10 @@ class SkillMetadata:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Every field that the open standard does not name, as written."""
     source: str = "path"
-    """Where it was found: `project`, `agent`, a plugin's name, or `path`."""
+    """Where it was found: `project`, `agent`, `system`, a plugin's name, or `path`."""
     plugin_root: Path | None = None
+    host: str = ""
+    """The agent host in whose folder it lies, such as `codex`; empty where that is no single one's."""
 
     @property
     def base_directory(self) -> Path:

@@ -31,6 +31,7 @@ __all__ = [
     "opened_path",
     "problem_with",
     "real_path",
+    "reason_to_doubt",
     "require_own_file",
     "require_own_folder",
     "violation",
@@ -229,6 +230,22 @@ def is_own(*paths: str | Path) -> bool:
         return not any(map(problem_with, paths))
     except OSError:
         return False
+
+
+def reason_to_doubt(path: str | Path) -> str:
+    """Why what is in a folder, or at a mark, may be anybody's; empty when only this user, a group of it and root write.
+
+    Weaker than what the state needs: repositories are shared with a group, and what they offer is asked about.
+    """
+    if not HAS_OWNERS:
+        return ""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "cannot be looked at"
+    if not _is_ours(status):
+        return _of_another(status)
+    return "can be written by everybody" if status.st_mode & stat.S_IWOTH else ""
 
 
 def is_own_state(folder: Path, *paths: Path) -> bool:
