@@ -83,7 +83,7 @@ def _folder_progress() -> Iterator[Callable[[int], None] | None]:
 def _place_structure(name: str, places: Sequence[SkillMetadata]) -> dict[str, Any]:
     """The name that opens it, and every folder that has it."""
     listed = [{"path": path_text(each.skill_path), "source": each.source, "host": each.host or None} for each in places]
-    return {"opens_as": name, "host": places[0].host or None, "places": listed}
+    return {"opens_as": name, "places": listed}
 
 
 def _show_skills(found: Mapping[str, Sequence[SkillMetadata]], manager: SkillManager) -> None:

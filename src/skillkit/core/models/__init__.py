@@ -95,8 +95,19 @@ class Skill:
         if self._scripts is None:
             from skillkit.core.models.detect import ScriptDetector
 
-            self._scripts = ScriptDetector().detect_scripts(self.base_directory)
+            self._scripts = ScriptDetector().detect_scripts(self.base_directory, self._readable_content)
         return self._scripts
+
+    def _readable_content(self) -> str:
+        """Empty where it cannot be read: what lies in the folder can be told without it."""
+        from skillkit.core.models.detect import SHORTAGES
+
+        try:
+            return self.content
+        except (ContentLoadError, SizeLimitExceededError) as error:
+            if getattr(error.__cause__, "errno", None) in SHORTAGES:
+                raise
+            return ""
 
     @property
     def digest(self) -> str:
