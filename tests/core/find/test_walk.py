@@ -61,7 +61,9 @@ def test_folders_that_hold_no_skills_are_skipped(tmp_path: Path, name: str) -> N
     assert walked(tmp_path)[0] == []
 
 
-@pytest.mark.parametrize("name", [".claude", ".agents", ".github", ".codex", ".gemini", ".opencode", ".qwen", ".cursor", ".clinerules"])
+@pytest.mark.parametrize(
+    "name", [".claude", ".agents", ".github", ".codex", ".gemini", ".opencode", ".qwen", ".cursor", ".clinerules"]
+)
 def test_hidden_folders_of_agents_are_entered(tmp_path: Path, name: str) -> None:
     skill_folder(tmp_path, f"{name}/skills/s")
     assert walked(tmp_path)[0] == [f"{name}/skills/s/SKILL.md"]

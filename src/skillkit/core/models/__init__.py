@@ -11,6 +11,7 @@ from typing import Any
 
 from skillkit.core.exceptions import ContentLoadError, SizeLimitExceededError, SkillParsingError
 from skillkit.core.values.skills import ScriptMetadata
+from skillkit.core.values.text import grouped
 
 __all__ = ["SKILL_FILE_LIMIT_BYTES", "Skill", "SkillMetadata", "open_at_once", "skill_file_bytes"]
 
@@ -135,7 +136,7 @@ def skill_file_bytes(path: Path) -> bytes:
         raise ContentLoadError(f"{path} cannot be read any more: {reason}. Discover the skills again.") from error
     if len(raw) > SKILL_FILE_LIMIT_BYTES:
         raise SizeLimitExceededError(
-            f"{path} is larger than {SKILL_FILE_LIMIT_BYTES} bytes. Move long texts into references/.",
+            f"{path} is larger than {grouped(SKILL_FILE_LIMIT_BYTES)} bytes. Move long texts into references/.",
             size=max(status.st_size, len(raw)),
             limit=SKILL_FILE_LIMIT_BYTES,
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.exceptions import PathSecurityError, StateUnavailableError
+from skillkit.core.values.text import grouped
 
 __all__ = [
     "PATH_LIMIT",
@@ -144,7 +145,9 @@ class FilePathResolver:
                 raise violation(requested, base, "it is absolute")
             joined = os.path.join(base, requested)
             if len(joined) > PATH_LIMIT:
-                raise violation(requested, base, f"it is longer than the {PATH_LIMIT} characters that a path may have")
+                raise violation(
+                    requested, base, f"it is longer than the {grouped(PATH_LIMIT)} characters that a path may have"
+                )
             resolved = real_path(joined)
             # realpath gives up on a link loop and hands back text it has not looked at: only a path
             # that resolves to itself has been seen as a whole. Since Python 3.13 it also follows chains that

@@ -10,7 +10,12 @@ from support.skill_folders import skill_folder
 from skillkit import SkillManager
 from skillkit.core.models.detect.commanded import MOST_PATHS, commanded_paths
 
-FILES = {"lib/cli.js": "// Does it.\n", "tools/deep/run.sh": "echo run\n", "scripts/x.py": "print()\n", "docs/a.txt": ""}
+FILES = {
+    "lib/cli.js": "// Does it.\n",
+    "tools/deep/run.sh": "echo run\n",
+    "scripts/x.py": "print()\n",
+    "docs/a.txt": "",
+}
 
 
 def listed(folder: Path, body: str, files: dict[str, str] | None = None) -> list[str]:

@@ -52,7 +52,8 @@ class ScriptDetector:
     def detect_scripts(self, base_dir: Path, instructions: Callable[[], str] | None = None) -> list[ScriptMetadata]:
         """Never raises for what is on disk: what cannot be listed or read is left out.
 
-        Of the other folders of a skill, the files that its instructions write as a command are scripts too. While descriptors or memory are short, nobody can tell what there is: ContentLoadError.
+        In other folders of a skill, the files that its instructions write as a command are scripts too. While
+        descriptors or memory are short, nobody can tell what there is: ContentLoadError.
         """
         try:
             root = os.path.realpath(base_dir)

@@ -1,7 +1,7 @@
 """Instructions -> the files outside `scripts/` and the top of the skill that they write as a command.
 
-Where scripts lie is a convention, and some authors have another: `node lib/cli.js`. One look at each line, by words; what
-is only mentioned is not listed.
+Where scripts lie is a convention, and some authors have another: `node lib/cli.js`. One look at each line, by words;
+what is only mentioned is not listed.
 """
 
 from __future__ import annotations
