@@ -225,6 +225,7 @@ class SkillFunctions:
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
                 outcomes if may_run else None,
                 starts_elsewhere=self.flow.policy.working_directory == "workspace",
+                workspace=self.manager.workspace,
             )
         except SkillKitError as error:
             context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))

@@ -41,12 +41,13 @@ def skill_context(
     run: Callable[[Sequence[ScriptReference]], Sequence[Outcome]] | None,
     *,
     starts_elsewhere: bool = False,
+    workspace: Path | None = None,
 ) -> SkillContext:
     """`run` gives an outcome for each command of the instructions that it gets; without it nothing runs."""
     outputs: tuple[ScriptOutput, ...] = ()
     if run is not None:
         own_folder = str(skill.base_directory) if starts_elsewhere else "."
-        references = references_in(skill, own_folder=own_folder).commands
+        references = references_in(skill, own_folder=own_folder, workspace=workspace).commands
         ready = [reference for reference in references if reference.status == "command"][:RUN_COMMANDS]
         outcomes = dict(zip(ready, run(ready), strict=True)) if ready else {}
         outputs = tuple(_output_of(reference, outcomes.get(reference)) for reference in references)
