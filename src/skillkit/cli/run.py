@@ -67,7 +67,12 @@ def _check_timeout(_: click.Context, __: click.Parameter, seconds: float | None)
 @click.argument("script_name", metavar="SCRIPT", type=SCRIPT)
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @input_option
-@click.option("--stdin", "text_given", metavar="FILE|-", help="A file, or - for our own stdin, as the script's stdin.")
+@click.option(
+    "--stdin",
+    "text_given",
+    metavar="FILE|-",
+    help="Plain text for the script's stdin from a file, or - from ours; not with --input.",
+)
 @click.option("--timeout", type=float, callback=_check_timeout, help="Seconds, 1 to 600.")
 @policy_options
 @click.option("--yes", "-y", is_flag=True, help="Approve this one run, without being asked.")
@@ -122,15 +127,20 @@ def run_command(
                 workspace=current_workspace(chosen.get("state_dir")),
                 on_output=None if as_json else show,
             )
-        kept = folder.save(result.artifacts) if folder else None
-        if kept:
-            _require_own_place(kept)
-        if as_json:
-            saved = [path_text(path) for path in kept.paths] if kept else []
-            echo_json(status=run_status(result), **result_structure(result), kept=saved)
-        else:
-            _show_end(result, kept)
+        _report(result, folder, as_json=as_json)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
+
+
+def _report(result: ScriptExecutionResult, folder: KeptFolder | None, *, as_json: bool) -> None:
+    """Saves what the script left, and says what is to be said beside its output."""
+    kept = folder.save(result.artifacts) if folder else None
+    if kept:
+        _require_own_place(kept)
+    if as_json:
+        saved = [path_text(path) for path in kept.paths] if kept else []
+        echo_json(status=run_status(result), **result_structure(result), kept=saved)
+    else:
+        _show_end(result, kept)
 
 
 def read_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN401 - any JSON value
