@@ -20,7 +20,7 @@ def test_the_table_has_every_folder_of_every_host() -> None:
         folders = expected.setdefault(host.name, [[], [], []])
         users = [f"~/{folder}" for folder in host.user]
         for place, named in zip(folders, (host.project, users, host.system), strict=True):
-            place += named
+            place.extend(named)
     assert written == expected
 
 
