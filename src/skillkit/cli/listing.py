@@ -111,7 +111,7 @@ def _show_table(rows: Sequence[Sequence[str]]) -> None:
     for number, line in enumerate(columns(cells, width, whole=[0])):
         if number in long:
             click.echo(f"  {rows[number][0]}")
-        click.secho(line, bold=number == 0)
+        click.secho(line, bold=True if number == 0 else None)
 
 
 def _each_once(texts: Iterable[str]) -> str:

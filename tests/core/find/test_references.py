@@ -126,7 +126,7 @@ def test_each_spelling_of_a_command_is_recognised(tmp_path: Path, line: str, exp
     [
         ["list"], ["--top", "10"], ["--port", "8080"], ["--width", "1920"], ["--year", "2025"], ["--grid", "wide"],
         ["--bytes", "65536"], ["sha256"], ["--size", "1920x1080"], ["--bitrate", "320k"], ["us-east-1"], ["gpt-4"],
-        ["two words"], ["--format", "json"], ["domains.getList"], ["3.11"], ["v1.2.3"], ["7"], ["1000"], ["42.37", "-71.11"],
+        ["two words"], ["a & b"], ["https://github.com/a/b?x=y z"], ["--format", "json"], ["domains.getList"], ["3.11"], ["v1.2.3"], ["7"], ["1000"], ["42.37", "-71.11"],
         ["https://api.github.com/status"], ["--paid"], ["#0066CC"], ["[]"], ["[1, 2]"], ['{"a": {"b": [true, null, 2.5]}}'],
         ["{}"], ['{"mode": "fast"}'],
     ],

@@ -42,10 +42,10 @@ def test_each_host_has_its_folders(level: str, host: str, folders: list[str]) ->
 
 @pytest.mark.skipif(os.name == "nt", reason="there anybody may make a folder /etc")
 def test_the_machine_has_folders_of_two_hosts() -> None:
-    assert folders_at(SYSTEM_LEVEL) == [
+    assert folders_at(SYSTEM_LEVEL) == (
         ("/etc/claude-code/.claude/skills", "claude"),
         ("/etc/codex/skills", "codex"),
-    ]
+    )
 
 
 @pytest.mark.parametrize("folder", EVERYTHING)

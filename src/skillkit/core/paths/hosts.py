@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 __all__ = ["HOSTS", "PROJECT_LEVEL", "SYSTEM_LEVEL", "USER_LEVEL", "Host", "folders_at", "guarded_first_names"]
@@ -54,13 +55,14 @@ HOSTS: tuple[Host, ...] = (
 FIRST = ("skills", ".agents/skills", ".claude/skills")
 
 
-def folders_at(level: str, *, of_all_hosts: bool = True) -> list[tuple[str, str]]:
+@cache
+def folders_at(level: str, *, of_all_hosts: bool = True) -> tuple[tuple[str, str], ...]:
     """Folder and host, in order of precedence: `skills`, `.agents`, `.claude`, then the rest by name."""
     if level == SYSTEM_LEVEL and os.name == "nt":  # there anybody may make a folder `/etc`
-        return []
+        return ()
     found = [(folder, host.name) for host in HOSTS for folder in getattr(host, level)]
     first = [each for name in FIRST for each in found if each[0] == name]
-    return [*first, *(sorted(each for each in found if each not in first) if of_all_hosts else ())]
+    return (*first, *(sorted(each for each in found if each not in first) if of_all_hosts else ()))
 
 
 def guarded_first_names() -> dict[str, frozenset[str]]:

@@ -56,6 +56,7 @@ NAMES_AN_ID = re.compile(
 FILE_NAME = re.compile(r".*\.(?:[A-Za-z][A-Za-z0-9]{0,5}|[a-z][a-z0-9]{6,11})")
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 ASSIGNED = re.compile(r"[A-Za-z]\w*=")
+WORD = re.compile(r"\b[^\W\d_]{2,}\b")
 SENTENCE_WORDS = 3
 ID_CHARACTERS = 200  # no id is longer, and none is looked for in more
 JSON_VALUES = 1_000  # of one argument; what has more is nobody's example to run
@@ -98,10 +99,14 @@ def _is_made_up(name: str, value: str, folders: Sequence[Path], *, is_quoted: bo
         return True
     if PLACEHOLDER.search(value) or ADDRESS_OF_NOBODY.search(value) or CAPITALS.fullmatch(value):
         return True
-    # A sentence is the author's own; two words may be one name.
-    if is_quoted and (STANDS_FOR_A_TEXT.fullmatch(value) or len(value.split()) >= SENTENCE_WORDS):
+    if is_quoted and (STANDS_FOR_A_TEXT.fullmatch(value) or _is_sentence(value)):
         return True
     return _is_id(value, is_named=bool(name)) or (_names_a_file(value) and not _exists(value, folders))
+
+
+def _is_sentence(text: str) -> bool:
+    """What the author would say; two words may be one name."""
+    return sum(WORD.search(each) is not None for each in text.split()) >= SENTENCE_WORDS
 
 
 def varied(calls: Sequence[tuple[str, ...]]) -> set[tuple[str, ...]]:
