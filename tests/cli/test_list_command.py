@@ -211,3 +211,55 @@ def test_a_long_walk_shows_a_bar_on_a_terminal_and_removes_it(tmp_path: Path) ->
     child.close()
     assert "Looking for skills" in seen
     assert "1 skill" in seen
+
+
+def test_every_name_that_the_list_prints_opens_what_it_names(tmp_path: Path) -> None:
+    """Also where several folders of one source have a skill of the same name."""
+    for folder in ("a", "b", "c/deeper"):
+        write_skill(tmp_path / folder / "same", f"---\nname: same\ndescription: From {folder}.\n---\n")
+    ended = skillkit("list", "--all", "--skills", tmp_path, "--json")
+    listed = json.loads(ended.stdout)["skills"]
+    assert len(listed) == 3
+    for skill in listed:
+        shown = json.loads(skillkit("show", skill["opens_as"], "--skills", tmp_path, "--json").stdout)
+        assert shown["description"] == skill["description"]
+    table = skillkit("list", "--all", "--skills", tmp_path).stdout
+    assert all(skill["opens_as"] in table for skill in listed)
+
+
+def test_the_list_says_for_which_host_a_skill_is(tmp_path: Path) -> None:
+    for folder in (".claude/skills", ".codex/skills"):
+        write_skill(tmp_path / folder / "deploy", "---\nname: deploy\ndescription: Ships it.\n---\n")
+    write_skill(tmp_path / ".gemini/skills/other", "---\nname: other\ndescription: Another.\n---\n")
+    write_skill(tmp_path / "skills/plain", "---\nname: plain\ndescription: For all.\n---\n")
+    ended = subprocess.run([*COMMAND, "list"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == [
+        "  SKILL   FROM     HOST           DESCRIPTION",
+        "  plain   project                 For all.",
+        "  deploy  project  claude, codex  Ships it.",
+        "  other   project  gemini         Another.",
+        "",
+        "3 skills",
+    ]
+    ended = subprocess.run([*COMMAND, "list", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    plain, deploy, _ = json.loads(ended.stdout)["skills"]
+    assert (plain["host"], plain["opens_as"], deploy["host"]) == (None, "plain", "claude")
+    assert [(place["host"], place["source"]) for place in deploy["places"]] == [
+        ("claude", "project"),
+        ("codex", "project"),
+    ]
+
+
+def test_a_long_name_is_not_cut_on_a_terminal(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write_skill(tmp_path / folder / "same", f"---\nname: same\ndescription: From {folder}.\n---\n")
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "skillkit", "list", "--all", "--skills", str(tmp_path)],
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(24, 60),
+    )
+    seen = child.read()
+    child.close()
+    assert f"  {tmp_path}/b/same\r\n" in seen

@@ -144,6 +144,30 @@ def test_input_that_is_no_json_is_an_error_and_no_traceback(skills: Path, given:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize("form", ["file", "stdin"])
+def test_plain_text_is_given_as_it_is(skills: Path, tmp_path: Path, form: str) -> None:
+    text = "no JSON {\nä\n"
+    (tmp_path / "in.txt").write_text(text, encoding="utf-8")
+    given = {"file": f"{tmp_path}/in.txt", "stdin": "-"}[form]
+    ended = run(skills, "demo", "echo", "--stdin", given, input=text if form == "stdin" else "")
+    assert (ended.returncode, ended.stdout) == (0, f"{text}\n"), ended.stderr
+
+
+def test_json_and_plain_text_exclude_each_other(skills: Path) -> None:
+    ended = run(skills, "demo", "echo", "--stdin", "-", "--input", "1")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--input and --stdin both give the script its stdin" in ended.stderr
+
+
+def test_plain_text_that_cannot_be_read_or_is_too_much_is_an_error(skills: Path) -> None:
+    ended = run(skills, "demo", "echo", "--stdin", "/nonexistent")
+    assert (ended.returncode, ended.stdout) == (125, "")
+    assert "--stdin: '/nonexistent' cannot be read: No such file or directory." in ended.stderr
+    ended = run(skills, "demo", "echo", "--stdin", "/dev/zero")
+    assert (ended.returncode, ended.stdout) == (125, "")
+    assert "the limit is 10,000,000" in ended.stderr
+
+
 def test_output_is_shown_as_it_comes(skills: Path, tmp_path: Path) -> None:
     with started(skills, "demo", "waits", "--", str(tmp_path / "go")) as process:
         assert process.stdout is not None
@@ -210,6 +234,9 @@ def test_a_link_to_a_key_of_yours_is_not_given_to_a_script(skills: Path, tmp_pat
     for name, target in (("planted.json", private_home / ".aws/token.json"), ("linked.json", tmp_path / "own.json")):
         (tmp_path / name).symlink_to(target)
     refused = run(skills, "demo", "echo", "--input", f"@{tmp_path}/planted.json")
+    assert "which no script is given" in refused.stderr
+    assert "secret" not in refused.stdout + refused.stderr
+    refused = run(skills, "demo", "echo", "--stdin", f"{tmp_path}/planted.json")
     assert "which no script is given" in refused.stderr
     assert "secret" not in refused.stdout + refused.stderr
     given = [run(skills, "demo", "echo", "--input", f"@{tmp_path}/linked.json").stdout]

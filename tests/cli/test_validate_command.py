@@ -70,3 +70,11 @@ def test_a_skill_that_cannot_be_looked_at_is_an_error(tmp_path: Path) -> None:
 
 def test_a_path_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
     assert validate(tmp_path / "nowhere").returncode == 2
+
+
+def test_large_numbers_are_written_one_way(tmp_path: Path) -> None:
+    for number in range(1_001):
+        folder = tmp_path / f"s{number}"
+        folder.mkdir()
+        (folder / "SKILL.md").write_text("no frontmatter\n")
+    assert validate(tmp_path).stdout.splitlines()[-1] == "1,001 checked, 1,001 errors, 0 warnings"

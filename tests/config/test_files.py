@@ -148,7 +148,7 @@ def test_a_file_over_the_limit_is_refused_and_one_at_the_limit_is_not(machine: M
     machine.repository("#" * SIZE_LIMIT_BYTES)
     assert machine.settings().profile == "guarded"
     machine.repository("#" * (SIZE_LIMIT_BYTES + 1))
-    assert "is larger than 64000 bytes" in machine.refusal()
+    assert "is larger than 64,000 bytes" in machine.refusal()
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])

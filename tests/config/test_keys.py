@@ -22,7 +22,10 @@ def machine(tmp_path: Path) -> Machine:
 def test_every_field_of_a_policy_is_a_key() -> None:
     names = {f"policy.{each.name}" for each in fields(ScriptPolicy)} - {"policy.limits"}
     limits = {f"policy.limits.{each.name}" for each in fields(Limits)}
-    assert set(KEYS) == {"profile", "skills.paths", "skills.plugins", "projects.trusted"} | names | limits
+    assert (
+        set(KEYS)
+        == {"profile", "skills.paths", "skills.plugins", "skills.host_folders", "projects.trusted"} | names | limits
+    )
 
 
 def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path) -> None:
@@ -56,6 +59,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         [skills]
         paths = ["../skills"]
         plugins = ["../plugins"]
+        host_folders = false
         [projects]
         trusted = ["/somewhere"]
     """)
@@ -114,7 +118,7 @@ def test_a_key_may_be_written_in_every_way_toml_knows(machine: Machine, text: st
         ("'policy.approval' = 'always'", """:1: '"policy.approval"' is no setting. """),
         ("'policy.limits' = {}", """:1: '"policy.limits"' is no setting. """),
         ("'' = 1", """:1: '""' is no setting. """),
-        ("[skills]\nqqqq = 1", ":2: 'skills.qqqq' is no setting. In [skills] there are: paths, plugins."),
+        ("[skills]\nqqqq = 1", ":2: 'skills.qqqq' is no setting. In [skills] there are: paths, plugins, host_folders."),
         ("zzzz = 1", ":1: 'zzzz' is no setting. There are 'profile' and the tables policy, policy.limits, projects, skills."),
         ("profile = 'gaurded'", ":1: 'profile' is \"gaurded\"; it must be one of: locked, guarded, standard, trusted."),
         ("profile = ['locked']", ":1: 'profile' is [\"locked\"]; it must be one of: "),

@@ -31,6 +31,7 @@ def test_without_files_the_guarded_profile_holds(machine: Machine) -> None:
         "profile": ("guarded", "default"),
         "skills.paths": ((), "default"),
         "skills.plugins": ((), "default"),
+        "skills.host_folders": (True, "default"),
         "projects.trusted": ((), "default"),
     }
 
@@ -116,6 +117,7 @@ def test_named_folders_are_the_only_ones(machine: Machine, tmp_path: Path) -> No
         "additional_search_paths": (tmp_path / "given",),
         "policy": GUARDED,
         "protected_paths": chosen.loosening_files,
+        "host_folders": True,
     }
     added = machine.settings().chosen(plugins=[tmp_path / "plugin"])
     assert added.plugin_dirs == (tmp_path / "plugin", tmp_path / "other")
@@ -130,6 +132,17 @@ def test_a_manager_takes_the_settings(machine: Machine, monkeypatch: pytest.Monk
     with SkillManager(**machine.settings().manager_arguments()) as manager:
         assert [skill.name for skill in manager.list_skills()] == ["from-the-usual-place", "from-settings"]
         assert manager.default_script_timeout == 7
+
+
+def test_one_setting_leaves_the_folders_of_other_hosts_out(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in (".codex/skills", ".claude/skills"):
+        skill_folder(machine.project / folder, folder.split("/")[0].strip("."))
+    monkeypatch.chdir(machine.project)
+    with SkillManager(**machine.settings().manager_arguments()) as manager:
+        assert [skill.name for skill in manager.list_skills()] == ["claude", "codex"]
+    machine.user("skills.host_folders = false")
+    with SkillManager(**machine.settings().manager_arguments()) as manager:
+        assert [skill.name for skill in manager.list_skills()] == ["claude"]
 
 
 def test_reading_costs_nothing_where_there_is_nothing_to_read(tmp_path: Path) -> None:

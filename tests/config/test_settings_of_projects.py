@@ -218,3 +218,17 @@ def test_a_policy_is_no_looser_than_itself() -> None:
         "policy.approval",
         "policy.sandbox",
     ]
+
+
+def test_a_project_may_leave_folders_of_hosts_out_but_not_bring_them_back(machine: Machine) -> None:
+    machine.repository("skills.host_folders = false")
+    assert machine.settings().host_folders is False
+    machine.repository("skills.host_folders = true")
+    assert machine.settings().host_folders is True
+    machine.user("skills.host_folders = false")
+    assert "skillkit.toml:1: 'skills.host_folders' is true, but your settings" in machine.refusal()
+
+
+def test_that_switch_is_true_or_false(machine: Machine) -> None:
+    machine.user("skills.host_folders = 'no'")
+    assert "'skills.host_folders' is \"no\"; it must be true or false." in machine.refusal()

@@ -17,8 +17,8 @@ from skillkit.approvers.callback import CallbackApprover
 from skillkit.approvers.later import LaterApprover
 from skillkit.approvers.store import StoreApprover
 from skillkit.core import exceptions
+from skillkit.core.find.plugins import read_manifest
 from skillkit.core.find.reading import fields_of
-from skillkit.core.find.roots import read_manifest
 from skillkit.core.models.frontmatter import read_frontmatter
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice

@@ -62,10 +62,10 @@ def test_without_configuration_the_usual_places_are_searched(
     monkeypatch.chdir(tmp_path)
     for folder, name in (
         (tmp_path / "skills", "one"),
-        (tmp_path / ".claude/skills", "two"),
-        (tmp_path / ".agents/skills", "three"),
-        (private_home / ".claude/skills", "four"),
-        (private_home / ".agents/skills", "five"),
+        (tmp_path / ".agents/skills", "two"),
+        (tmp_path / ".claude/skills", "three"),
+        (private_home / ".agents/skills", "four"),
+        (private_home / ".claude/skills", "five"),
     ):
         skill_folder(folder, name)
     skills = [(skill.name, skill.source) for skill in SkillManager().list_skills()]

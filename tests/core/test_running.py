@@ -467,7 +467,7 @@ def test_ten_megabytes_of_json_go_in_and_one_byte_more_does_not(tmp_path: Path) 
     exactly = "x" * (10_000_000 - 2)
     with runnable(tmp_path, "import sys\nprint(len(sys.stdin.buffer.read()))\n", name="scripts/run.py") as manager:
         assert manager.execute_skill_script("demo", "run", exactly).stdout == "10000000\n"
-        with pytest.raises(ArgumentSizeError, match="10000001 bytes; the limit is 10000000") as caught:
+        with pytest.raises(ArgumentSizeError, match="10,000,001 bytes; the limit is 10,000,000") as caught:
             manager.execute_skill_script("demo", "run", exactly + "x")
     assert (caught.value.size, caught.value.limit) == (10_000_001, 10_000_000)
     assert kinds(tmp_path) == ["started", "finished", "refused"]

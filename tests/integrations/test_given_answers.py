@@ -20,6 +20,7 @@ from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, LOCKED, TRUSTED, OptionAnswer, OptionRequest, ScriptPolicy, SkillManager
 from skillkit.integrations.functions import ScriptToolResult, SkillFunctions
+from skillkit.integrations.loading import commands_digest, commands_on_load
 from skillkit.testing import ScriptedApprover
 
 ASKING = replace(GUARDED, sandbox="off")
@@ -134,12 +135,11 @@ def test_an_answer_is_for_its_own_call(tmp_path: Path, tool: str) -> None:
 def test_an_answer_to_one_of_several_commands_is_none_to_all(tmp_path: Path) -> None:
     with functions(tmp_path) as tools:
         # The very command that loading lists first, asked about alone.
-        alone = tools.manager.agent_flow.prepare(
-            tools.manager.load_skill("demo"),
-            tools.manager.call_for(
-                "scripts/a.sh", argv=("one",), session_id="s", agent_facing=True, call_id="c1", from_instructions=True
-            ),
-        )
+        skill, flow = tools.manager.load_skill("demo"), tools.manager.agent_flow
+        together = commands_digest(commands_on_load(skill, flow.policy))
+        given = {"argv": ("one",), "session_id": "s", "agent_facing": True, "call_id": "c1"}
+        call = tools.manager.call_for("scripts/a.sh", **given, from_instructions=together)  # type: ignore[arg-type]
+        alone = flow.prepare(skill, call)
         assert alone.request is not None
         result = tools.call(LOAD, GIVEN[LOAD], "c1", answer="yes_once", question_id=alone.request.id)
         assert statuses(result) == {"refused"}

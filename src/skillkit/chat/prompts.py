@@ -12,7 +12,7 @@ from skillkit.core.models import SkillMetadata
 from skillkit.core.models.instructions import cell, instructions_for
 from skillkit.core.paths import is_inside, real_path
 from skillkit.core.values.skills import ScriptMetadata
-from skillkit.core.values.text import visible
+from skillkit.core.values.text import grouped, visible
 from skillkit.integrations.catalog import catalog, catalog_line, is_for_models, sayable
 from skillkit.integrations.inline.processor import InlineProcessor
 from skillkit.integrations.inline.syntax import Text
@@ -91,7 +91,7 @@ def _read_prompt_file(path: Path) -> str:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}. Name another file.") from error
     if len(content) > PROMPT_FILE_BYTES:
-        raise ConfigurationError(f"{path} has more than {PROMPT_FILE_BYTES} bytes. Ask with less.")
+        raise ConfigurationError(f"{path} has more than {grouped(PROMPT_FILE_BYTES)} bytes. Ask with less.")
     return content.decode("utf-8-sig", "replace").strip()
 
 

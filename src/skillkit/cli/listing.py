@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Unpack
+from typing import Any, Unpack
 
 import click
 
 from skillkit.cli.options import Places, json_option, manager_for, roots_options
-from skillkit.cli.output import diagnostic_structure, echo_json, screen_width, skill_structure
+from skillkit.cli.output import diagnostic_structure, echo_json, path_text, screen_width, skill_structure
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata
 from skillkit.core.values.skills import Diagnostic
-from skillkit.core.values.text import plural, visible
-from skillkit.present.terminal import columns
+from skillkit.core.values.text import grouped, plural, visible
+from skillkit.present.terminal import columns, width_of
 
 __all__ = ["list_command"]
 
@@ -44,11 +44,11 @@ def list_command(
     manager = manager_for(places)
     with _folder_progress() as on_progress:
         manager.discover(on_progress)
-    found = manager.list_skills(include_shadowed=include_shadowed)
+    found = manager.skill_places(include_shadowed=include_shadowed)
     diagnostics = manager.diagnostics
     if as_json:
         echo_json(
-            skills=[skill_structure(skill) for skill in found],
+            skills=[{**skill_structure(places[0]), **_place_structure(name, places)} for name, places in found.items()],
             diagnostics=[diagnostic_structure(item) for item in diagnostics],
         )
         return
@@ -70,7 +70,7 @@ def _folder_progress() -> Iterator[Callable[[int], None] | None]:
     def report(folders: int) -> None:
         nonlocal line
         if folders >= MANY_FOLDERS:
-            line = f"Looking for skills: {folders:,} folders"
+            line = f"Looking for skills: {grouped(folders)} folders"
             click.echo(f"\r{line}", nl=False, err=True)
 
     try:
@@ -80,23 +80,42 @@ def _folder_progress() -> Iterator[Callable[[int], None] | None]:
             click.echo(f"\r{' ' * len(line)}\r", nl=False, err=True)
 
 
-def _show_skills(found: list[SkillMetadata], manager: SkillManager) -> None:
+def _place_structure(name: str, places: Sequence[SkillMetadata]) -> dict[str, Any]:
+    """The name that opens it, and every folder that has it."""
+    listed = [{"path": path_text(each.skill_path), "source": each.source, "host": each.host or None} for each in places]
+    return {"opens_as": name, "places": listed}
+
+
+def _show_skills(found: Mapping[str, Sequence[SkillMetadata]], manager: SkillManager) -> None:
     if not found:
-        places = (
-            ", ".join(str(root.path) for root in manager.roots) or "./skills, ./.claude/skills, ~/.claude/skills ..."
+        looked_in = (
+            ", ".join(str(root.path) for root in manager.roots) or "./skills, ./.agents/skills, ~/.claude/skills ..."
         )
-        click.echo(f"No skills found. Looked in: {visible(places)}")
+        click.echo(f"No skills found. Looked in: {visible(looked_in)}")
         click.echo("hint: 'skillkit new NAME' makes one; --skills FOLDER looks elsewhere.", err=True)
         return
-    seen = set[str]()
-    rows = []
-    for skill in found:
-        rows.append((skill.qualified_name if skill.name in seen else skill.name, skill.source, skill.description))
-        seen.add(skill.name)
-    header, *lines = columns([("SKILL", "FROM", "DESCRIPTION"), *rows], screen_width())
-    click.secho(header, bold=True)
-    click.echo("\n".join(lines))
+    rows = [("SKILL", "FROM", "HOST", "DESCRIPTION")]
+    for name, places in found.items():
+        origins, hosts = _each_once(each.source for each in places), _each_once(each.host for each in places)
+        rows.append((visible(name), origins, hosts, places[0].description))
+    has_hosts = any(hosts for _, _, hosts, _ in rows[1:])
+    _show_table(rows if has_hosts else [(name, origin, text) for name, origin, _, text in rows])
     click.echo(f"\n{plural(len(found), 'skill')}")
+
+
+def _show_table(rows: Sequence[Sequence[str]]) -> None:
+    """No name is cut, because it opens the skill: a long one has a line of its own above the rest of its row."""
+    width = screen_width()
+    long = {number for number, row in enumerate(rows) if width_of(row[0]) > width // 3}
+    cells = [("", *row[1:]) if number in long else row for number, row in enumerate(rows)]
+    for number, line in enumerate(columns(cells, width, whole=[0])):
+        if number in long:
+            click.echo(f"  {rows[number][0]}")
+        click.secho(line, bold=True if number == 0 else None)
+
+
+def _each_once(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(text for text in texts if text))
 
 
 def _show_problems(diagnostics: list[Diagnostic], *, in_full: bool) -> None:
@@ -106,6 +125,6 @@ def _show_problems(diagnostics: list[Diagnostic], *, in_full: bool) -> None:
         return
     skipped = sum(item.severity == "error" for item in diagnostics)
     noted = len(diagnostics) - skipped
-    counts = [f"{skipped} skipped"] * (skipped > 0) + [f"{noted} with remarks"] * (noted > 0)
+    counts = [f"{grouped(skipped)} skipped"] * (skipped > 0) + [f"{grouped(noted)} with remarks"] * (noted > 0)
     if counts:
         click.echo(f"{', '.join(counts)}; '--problems' says why.", err=True)

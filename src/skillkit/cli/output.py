@@ -100,6 +100,7 @@ def skill_structure(skill: SkillMetadata) -> dict[str, Any]:
         "description": skill.description,
         "path": str(skill.skill_path),
         "source": skill.source,
+        "host": skill.host or None,
         "version": skill.version,
         "license": skill.license,
         "compatibility": skill.compatibility,

@@ -34,6 +34,7 @@ from skillkit.cli.output import echo_json, path_text, result_structure
 from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
 from skillkit.core.paths import opened_path
 from skillkit.core.paths.forbidden import forbidden_paths
+from skillkit.core.resolve.arguments import ARGUMENTS_LIMIT_BYTES
 from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import require_timeout
@@ -48,6 +49,7 @@ COLOUR = r"\x1b\[[0-9;:]{0,40}m"
 OBEYED = re.compile(rf"({COLOUR})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 UNFINISHED = re.compile(r"\x1b(?:\[[0-9;:]{0,40})?\Z")
 NO_COLOUR = "\x1b[0m"
+READ_BYTES = ARGUMENTS_LIMIT_BYTES + 1  # of what is given: enough to tell that it is too much
 
 
 def _check_timeout(_: click.Context, __: click.Parameter, seconds: float | None) -> float | None:
@@ -65,6 +67,12 @@ def _check_timeout(_: click.Context, __: click.Parameter, seconds: float | None)
 @click.argument("script_name", metavar="SCRIPT", type=SCRIPT)
 @click.argument("argv", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @input_option
+@click.option(
+    "--stdin",
+    "text_given",
+    metavar="FILE|-",
+    help="Plain text for the script's stdin from a file, or - from ours; not with --input.",
+)
 @click.option("--timeout", type=float, callback=_check_timeout, help="Seconds, 1 to 600.")
 @policy_options
 @click.option("--yes", "-y", is_flag=True, help="Approve this one run, without being asked.")
@@ -79,6 +87,7 @@ def run_command(
     script_name: str,
     argv: tuple[str, ...],
     given: str | None,
+    text_given: str | None,
     timeout: float | None,
     yes: bool,
     wait: bool,
@@ -95,9 +104,12 @@ def run_command(
     Examples:
       skillkit run csv-report report --yes -- --sample
       skillkit run text-stats stats --input '{"text": "Hello there."}'
+      git log --oneline | skillkit run text-stats stats --stdin -
       skillkit run csv-report chart --keep ./out -- --sample --column price
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
+    if given is not None and text_given is not None:
+        raise click.UsageError("--input and --stdin both give the script its stdin. Leave one out.")
     approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
     with (
         end_on_signals(),
@@ -111,18 +123,24 @@ def run_command(
                 read_input(given, chosen.get("state_dir")),
                 timeout,
                 argv=argv,
+                stdin=_read_stdin(text_given, chosen.get("state_dir")),
                 workspace=current_workspace(chosen.get("state_dir")),
                 on_output=None if as_json else show,
             )
-        kept = folder.save(result.artifacts) if folder else None
-        if kept:
-            _require_own_place(kept)
-        if as_json:
-            saved = [path_text(path) for path in kept.paths] if kept else []
-            echo_json(status=run_status(result), **result_structure(result), kept=saved)
-        else:
-            _show_end(result, kept)
+        _report(result, folder, as_json=as_json)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
+
+
+def _report(result: ScriptExecutionResult, folder: KeptFolder | None, *, as_json: bool) -> None:
+    """Saves what the script left, and says what is to be said beside its output."""
+    kept = folder.save(result.artifacts) if folder else None
+    if kept:
+        _require_own_place(kept)
+    if as_json:
+        saved = [path_text(path) for path in kept.paths] if kept else []
+        echo_json(status=run_status(result), **result_structure(result), kept=saved)
+    else:
+        _show_end(result, kept)
 
 
 def read_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN401 - any JSON value
@@ -134,7 +152,7 @@ def read_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN40
         if given == "-":
             text = sys.stdin.read()
         elif given.startswith("@"):
-            text = _file_text(Path(given[1:]), state_dir)
+            text = _file_bytes(Path(given[1:]), state_dir, "--input").decode()
         return json.loads(text)
     except OSError as error:
         raise ArgumentSerializationError(
@@ -144,16 +162,29 @@ def read_input(given: str | None, state_dir: Path | None) -> Any:  # noqa: ANN40
         raise ArgumentSerializationError(f"--input is no JSON: {error}. Quote it for your shell.") from error
 
 
-def _file_text(path: Path, state_dir: Path | None) -> str:
+def _read_stdin(given: str | None, state_dir: Path | None) -> bytes | None:
+    """What the file or our own stdin holds, as it is; None leaves the script's stdin empty."""
+    if given is None:
+        return None
+    if given == "-":
+        return sys.stdin.buffer.read(READ_BYTES)
+    try:
+        return _file_bytes(Path(given), state_dir, "--stdin", READ_BYTES)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ArgumentSerializationError(f"--stdin: {given!r} cannot be read: {reason}. Name another file.") from error
+
+
+def _file_bytes(path: Path, state_dir: Path | None, option: str, most: int = -1) -> bytes:
     """No script is given a key of yours that a link stands for: another script may have put the link there."""
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # a shell's `<(...)` is a link to a pipe
         real = opened_path(file.fileno(), path) if is_plain else os.path.abspath(path)
         if real != os.path.abspath(path) and forbidden_paths(state_folder(state_dir)).covers(real):
             raise ArgumentSerializationError(
-                f"--input: {path} is a link to {real}, which no script is given. Name the file itself if you mean it."
+                f"{option}: {path} is a link to {real}, which no script is given. Name the file itself if you mean it."
             )
-        return file.read()
+        return file.read(most)
 
 
 def _require_own_place(kept: Kept) -> None:

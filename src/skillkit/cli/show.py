@@ -63,6 +63,7 @@ def _show_skill(skill: Skill) -> None:
     facts = [
         ("folder", str(skill.base_directory)),
         ("from", metadata.source),
+        ("host", metadata.host),
         ("version", metadata.version),
         ("license", metadata.license),
         ("needs", metadata.compatibility),

@@ -126,7 +126,7 @@ class _Shown(NamedTuple):
         from skillkit.integrations.loading import commands_on_load
 
         folder, flow = skill.base_directory, manager.flow
-        on_load = commands_on_load(skill, manager.policy)
+        on_load = commands_on_load(skill, manager.policy, manager.workspace)
         return cls(skill, manifest_of(folder), on_load, flow.bounds(None), flow.reach_of_any(folder))
 
 

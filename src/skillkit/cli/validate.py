@@ -10,7 +10,7 @@ from skillkit.cli.options import json_option
 from skillkit.cli.output import diagnostic_structure, echo_json
 from skillkit.core.find.validation import skill_files_and_problems, validate_skill_file
 from skillkit.core.values.skills import Diagnostic
-from skillkit.core.values.text import plural, visible
+from skillkit.core.values.text import grouped, plural, visible
 
 __all__ = ["validate_command"]
 
@@ -52,5 +52,5 @@ def _show(problems: list[Diagnostic], checked: int, errors: int) -> None:
         place, _, rest = str(problem).partition(f": {problem.severity}: ")
         colour = "red" if problem.severity == "error" else "yellow"
         click.echo(f"{visible(place)}: {click.style(problem.severity, fg=colour)}: {visible(rest)}")
-    summary = f"{checked} checked, {plural(errors, 'error')}, {plural(len(problems) - errors, 'warning')}"
+    summary = f"{grouped(checked)} checked, {plural(errors, 'error')}, {plural(len(problems) - errors, 'warning')}"
     click.secho(summary, bold=True, fg="red" if errors else "green")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.text import grouped
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -151,7 +152,9 @@ def read_text(place: Place, *, may_loosen: bool) -> str:
     except OSError as error:
         raise ConfigurationError(f"{place} cannot be read: {_unreadable_reason(place, error)}") from error
     if len(content) > SIZE_LIMIT_BYTES:
-        raise ConfigurationError(f"{place} is larger than {SIZE_LIMIT_BYTES} bytes. Leave out what is no setting.")
+        raise ConfigurationError(
+            f"{place} is larger than {grouped(SIZE_LIMIT_BYTES)} bytes. Leave out what is no setting."
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -36,9 +36,10 @@ __all__ = [
 KeyPath = tuple[str, ...]
 
 FOLDER_KEYS = ("skills.paths", "skills.plugins")
+HOSTS_KEY = "skills.host_folders"
 TRUSTED_KEY = "projects.trusted"
 PATH_KEYS = (*(f"policy.{name}" for name in PATH_LISTS), *FOLDER_KEYS, TRUSTED_KEY)
-KEYS = ("profile", *(f"policy.{name}" for name in FIELDS), *FOLDER_KEYS, TRUSTED_KEY)
+KEYS = ("profile", *(f"policy.{name}" for name in FIELDS), *FOLDER_KEYS, HOSTS_KEY, TRUSTED_KEY)
 TABLES = frozenset(key.rpartition(".")[0] for key in KEYS) - {""}
 PLACE_IN_TEXT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 # A hostile file must not flood whoever reads the error.
@@ -203,6 +204,10 @@ def check_value(key: str, value: object, place: Place) -> Any:  # noqa: ANN401 -
         if not isinstance(value, str) or value not in PROFILES:
             raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be one of: {', '.join(PROFILES)}.")
         return value
+    if key == HOSTS_KEY:
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be true or false.")
+        return value
     if key in PATH_KEYS:
         return tuple(_checked_path(key, text, place) for text in _texts(key, value))
     try:
@@ -270,6 +275,7 @@ def refuse_loosening(
 ) -> None:
     """A repository comes from anywhere: its word counts where it asks for less, never where it asks for more."""
     found = [*_policy_problems(project, own, own_places, given), *islice(_folder_problems(project), SHOWN_PROBLEMS)]
+    found += _host_problems(project, user)
     if found:
         remedy = _trusting_remedy(project.path.parent, user, user_path)
         raise ConfigurationError("\n".join([*found, remedy]))
@@ -301,6 +307,14 @@ def _folder_problems(project: ConfigFile) -> Iterator[str]:
             if not path.is_relative_to(folder):
                 name = shorten_value(toml_text(path))
                 yield f"{project.place(key)}: {key!r} names {name}, which is outside the project's own folder."
+
+
+def _host_problems(project: ConfigFile, user: ConfigFile | None) -> Iterator[str]:
+    if project.values.get(HOSTS_KEY) and user is not None and user.values.get(HOSTS_KEY) is False:
+        yield (
+            f"{project.place(HOSTS_KEY)}: {HOSTS_KEY!r} is true, but your settings ({user.place(HOSTS_KEY)}) say false."
+            " A project may only tighten: fewer folders are searched."
+        )
 
 
 def _trusting_remedy(folder: Path, user: ConfigFile | None, user_path: Path | None) -> str:

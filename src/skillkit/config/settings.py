@@ -42,6 +42,8 @@ class Settings:
     policy: ScriptPolicy = GUARDED
     skill_paths: tuple[Path, ...] = ()
     plugin_dirs: tuple[Path, ...] = ()
+    host_folders: bool = True
+    """Whether the folders of all agent hosts are searched."""
     named: Mapping[str, Origin] = field(default_factory=dict)
     """What files and the command line name; `origins` has every setting."""
     only_given_skills: bool = False
@@ -57,7 +59,8 @@ class Settings:
 
         from_profile = (Place(f"profile {self.profile}"),)
         policy = {f"policy.{name}": Origin(value_of(self.policy, name), from_profile) for name in FIELDS}
-        defaults = {**dict.fromkeys(KEYS, Origin(())), "profile": Origin(DEFAULT_PROFILE), **policy}
+        others = {"profile": Origin(DEFAULT_PROFILE), "skills.host_folders": Origin(value=True)}
+        defaults = {**dict.fromkeys(KEYS, Origin(())), **others, **policy}
         return {key: self.named.get(key) or defaults[key] for key in KEYS}
 
     @property
@@ -73,10 +76,11 @@ class Settings:
         return {
             "project_skill_dir": usual_places,
             "anthropic_config_dir": usual_places,
-            "plugin_dirs": self.plugin_dirs,
+            "plugin_dirs": self.plugin_dirs or None,
             "additional_search_paths": self.skill_paths,
             "policy": self.policy,
             "protected_paths": self.loosening_files,
+            "host_folders": self.host_folders,
         }
 
     def chosen(
@@ -157,7 +161,7 @@ def _layered(nearest_first: Sequence[ConfigFile]) -> Settings:
     for file in reversed(nearest_first):
         for key, value in file.values.items():
             before = named.get(key)
-            if before and key.startswith("skills."):
+            if before and key in ("skills.paths", "skills.plugins"):
                 named[key] = Origin(_unique(value, before.value), (file.place(key), *before.places))
             else:
                 named[key] = Origin(value, (file.place(key),))
@@ -173,6 +177,7 @@ def _settings_of(named: Mapping[str, Origin], *, like: Settings, only_given_skil
         policy=policy_of(PROFILES[profile], values),
         skill_paths=values.get("skills.paths", ()),
         plugin_dirs=values.get("skills.plugins", ()),
+        host_folders=values.get("skills.host_folders", True),
         named=named,
         only_given_skills=only_given_skills,
     )

@@ -10,7 +10,8 @@ from typing import Self
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.index import SkillIndex, discover
-from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, plugin_roots, project_roots
+from skillkit.core.find.plugins import installed_plugin_roots, plugin_roots
+from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, project_roots, system_roots
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.paths.forbidden import named_workspace
 from skillkit.core.store.state import state_folder
@@ -44,7 +45,9 @@ class SkillManager:
         workspace: PathLike | Workspace | None = None,
         state_dir: PathLike | None = None,
         protected_paths: Sequence[PathLike] = (),
+        host_folders: bool = True,
     ) -> None:
+        """`host_folders=False` leaves the usual places at `skills`, `.agents/skills` and `.claude/skills`."""
         self.policy = STANDARD if policy is None else policy
         # What holds where a model chooses what runs.
         self.agent_policy = GUARDED if policy is None else policy
@@ -52,13 +55,21 @@ class SkillManager:
         if default_script_timeout is not None:
             require_timeout(default_script_timeout)
             self.default_script_timeout = default_script_timeout
-        self._plugin_problems: list[Diagnostic] = []
-        self._roots = [
-            *project_roots(project_skill_dir),
-            *agent_roots(anthropic_config_dir),
-            *plugin_roots(plugin_dirs, self._plugin_problems),
+        self._root_problems: list[Diagnostic] = []
+        has_host_folders = host_folders and anthropic_config_dir is None
+        has_installed_plugins = has_host_folders and (plugin_dirs is None or len(plugin_dirs) > 0)
+        roots = [
+            *project_roots(project_skill_dir, of_all_hosts=host_folders, problems=self._root_problems),
+            *agent_roots(anthropic_config_dir, of_all_hosts=host_folders),
+            *(system_roots(self._root_problems) if has_host_folders else ()),
+            *plugin_roots(plugin_dirs, self._root_problems),
+            *(installed_plugin_roots(self._root_problems) if has_installed_plugins else ()),
             *path_roots(additional_search_paths),
         ]
+        first: dict[Path, Root] = {}
+        for root in roots:  # at home, a folder of the project is one of the user's too
+            first.setdefault(root.path, root)
+        self._roots = list(first.values())
         self.session_id = session_id
         self.state_dir = state_folder(state_dir)
         self.named_workspace = self.name_workspace(workspace) if workspace else None
@@ -92,7 +103,7 @@ class SkillManager:
     def discover(self, on_progress: Callable[[int], None] | None = None) -> None:
         """Looks at every root again; skills handed out before stay as they are."""
         found = discover(self._roots, cache_folder=self.state_dir / "readings", on_progress=on_progress)
-        index = SkillIndex(found.skills, [*self._plugin_problems, *found.diagnostics])
+        index = SkillIndex(found.skills, [*self._root_problems, *found.diagnostics])
         with self._lock:
             self._index = index
             self._loaded.clear()
@@ -107,6 +118,12 @@ class SkillManager:
         index = self._found()
         found = index.everything if include_shadowed else index.winners.values()
         return [skill.metadata for skill in found]
+
+    def skill_places(self, *, include_shadowed: bool = False) -> dict[str, list[SkillMetadata]]:
+        """As `list_skills`, by a name that opens each, with every place of a skill that lies in several as a copy."""
+        index = self._found()
+        distinct = [each for each in index.distinct if include_shadowed or index.winners[each[0].name] is each[0]]
+        return {index.reachable_name(places[0]): [skill.metadata for skill in places] for places in distinct}
 
     def get_skill(self, name: str) -> SkillMetadata:
         """By name, `source:name`, or the name of its folder; SkillNotFoundError says what exists."""

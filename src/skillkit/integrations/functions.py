@@ -179,7 +179,7 @@ class SkillFunctions:
             return None
         skill = self._skill(given["skill_name"])
         if name == "load_skill":
-            calls = self._loading_calls(commands_on_load(skill, self.flow.policy), tool_use_id)
+            calls = self._loading_calls(commands_on_load(skill, self.flow.policy, self.manager.workspace), tool_use_id)
         else:
             calls = [self._script_call(tool_use_id, **given)]
         return batch_question(self.flow, skill, calls)
@@ -303,6 +303,7 @@ class SkillFunctions:
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
                 outcomes if may_run else None,
                 self.flow.policy,
+                workspace=self.manager.workspace,
             )
         except SkillKitError as error:
             context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))

@@ -51,11 +51,12 @@ def skill_context(
     instructions: str,
     run: Callable[[Sequence[ScriptReference]], Sequence[Outcome | None]] | None,
     policy: ScriptPolicy,
+    workspace: Path | None = None,
 ) -> SkillContext:
     """`run` gives an outcome for each command of the instructions that may run, or None; without it none is listed."""
     outputs: tuple[ScriptOutput, ...] = ()
     if run is not None:
-        references = _references(skill, policy)
+        references = _references(skill, policy, workspace)
         ready = _ready(references)
         outcomes = dict(zip(ready, run(ready), strict=True)) if ready and policy.run_on_load != "never" else {}
         is_listed = dict.fromkeys(reference for reference in ready if outcomes.get(reference) is None)
@@ -71,9 +72,9 @@ def skill_context(
     return SkillContext(skill.name, "ok", instructions, outputs, tuple(listed))
 
 
-def commands_on_load(skill: Skill, policy: ScriptPolicy) -> list[ScriptReference]:
+def commands_on_load(skill: Skill, policy: ScriptPolicy, workspace: Path | None = None) -> list[ScriptReference]:
     """What would run when the skill is loaded, in order: what one question lists."""
-    return _ready(_references(skill, policy))
+    return _ready(_references(skill, policy, workspace))
 
 
 def commands_digest(commands: Sequence[ScriptReference]) -> str:
@@ -82,10 +83,10 @@ def commands_digest(commands: Sequence[ScriptReference]) -> str:
     return sha256(json.dumps(words).encode("ascii")).hexdigest() if words else ""
 
 
-def _references(skill: Skill, policy: ScriptPolicy) -> tuple[ScriptReference, ...]:
-    """What the instructions write as a command, in order."""
-    starts_elsewhere = policy.working_directory == "workspace"
-    return references_in(skill, own_folder=str(skill.base_directory) if starts_elsewhere else ".").commands
+def _references(skill: Skill, policy: ScriptPolicy, workspace: Path | None) -> tuple[ScriptReference, ...]:
+    """What the instructions write as a command, in order; a file that the workspace has is no example."""
+    own_folder = "." if policy.working_directory == "skill" else str(skill.base_directory)
+    return references_in(skill, own_folder=own_folder, workspace=workspace).commands
 
 
 def _ready(references: Sequence[ScriptReference]) -> list[ScriptReference]:

@@ -48,12 +48,15 @@ def test_a_rule_is_a_tool_and_a_scope(text: str, tool: str, scope: str | None) -
     assert parse_rule(text) == ToolRule(tool, scope)
 
 
-@pytest.mark.parametrize("rule", ["Bash", "Bash(git:*)", "Bash()", "Bash(", "*"])
+@pytest.mark.parametrize(
+    "rule",
+    ["Bash", "Bash(git:*)", "Bash()", "Bash(", "*", "bash", "exec", "Shell", "TERMINAL", "Node", "Python(x.py:*)"],
+)
 def test_any_rule_for_bash_lists_the_tool(rule: str) -> None:
     assert is_script_tool_listed(["Read", rule])
 
 
-@pytest.mark.parametrize("rule", ["bash", "BashOutput", "Read(Bash)", "mcp__*", ""])
+@pytest.mark.parametrize("rule", ["BashOutput", "Read(Bash)", "mcp__*", "", "pythonic", "executor", "web-shell"])
 def test_other_rules_do_not(rule: str) -> None:
     assert not is_script_tool_listed([rule])
 

@@ -123,7 +123,7 @@ def test_a_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
     file = skill_folder(tmp_path, "s") / "SKILL.md"
     os.truncate(file, 100_000_000)
     (diagnostic,) = read_skill_file(str(file), file.stat()).diagnostics(str(file))
-    assert diagnostic.message == "The file has 100000000 bytes; the limit is 10000000."
+    assert diagnostic.message == "The file has 100,000,000 bytes; the limit is 10,000,000."
     assert diagnostic.remedy == "Move long texts into references/."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,50 @@ def test_each_spelling_of_a_command_is_recognised(tmp_path: Path, line: str, exp
     assert seen(read(tmp_path, fenced(line))) == [expected]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list"], ["--top", "10"], ["--port", "8080"], ["--width", "1920"], ["--year", "2025"], ["--grid", "wide"],
+        ["--bytes", "65536"], ["sha256"], ["--size", "1920x1080"], ["--bitrate", "320k"], ["us-east-1"], ["gpt-4"],
+        ["two words"], ["a & b"], ["https://github.com/a/b?x=y z"], ["--format", "json"], ["domains.getList"], ["3.11"], ["v1.2.3"], ["7"], ["1000"], ["42.37", "-71.11"],
+        ["https://api.github.com/status"], ["--paid"], ["#0066CC"], ["[]"], ["[1, 2]"], ['{"a": {"b": [true, null, 2.5]}}'],
+        ["{}"], ['{"mode": "fast"}'],
+    ],
+)  # fmt: skip
+def test_arguments_that_fit_everywhere_are_kept(tmp_path: Path, arguments: list[str]) -> None:
+    assert seen(read(tmp_path, fenced(f"python scripts/x.py {shlex.join(arguments)}"))) == [(X, *arguments)]
+
+
+def test_calls_that_differ_by_a_name_are_examples_of_each_other(tmp_path: Path) -> None:
+    lines = (
+        "volume 'Living Room' 40",
+        "volume Kitchen 15",
+        "volume",
+        "--room Kitchen",
+        "play --room Bath",
+        "stop",
+        "go 1",
+        "go 2",
+    )
+    found = seen(read(tmp_path, fenced("\n".join(f"python scripts/x.py {line}" for line in lines))))
+    assert found == [("needs_arguments", X), (X, "volume"), (X, "stop"), (X, "go", "1"), (X, "go", "2")]
+
+
+def test_a_name_that_stands_there_once_is_kept(tmp_path: Path) -> None:
+    assert seen(read(tmp_path, fenced("python scripts/x.py greet Ann\nscripts/run.sh greet Bob"))) == [
+        (X, "greet", "Ann"),
+        (RUN, "greet", "Bob"),
+    ]
+
+
+def test_a_file_of_the_workspace_is_no_example(tmp_path: Path) -> None:
+    skill = skill_with(tmp_path / "skill", fenced("python scripts/x.py report.csv"))
+    (tmp_path / "work").mkdir()
+    assert seen(references_in(skill, workspace=tmp_path / "work")) == [("needs_arguments", X)]
+    (tmp_path / "work" / "report.csv").write_text("")
+    assert seen(references_in(skill, workspace=tmp_path / "work")) == [(X, "report.csv")]
+
+
 def test_the_skills_own_folder_in_an_argument_is_filled_in(tmp_path: Path) -> None:
     skill = skill_with(tmp_path, fenced("python {baseDir}/scripts/x.py {baseDir}/assets/data.csv"))
     assert seen(references_in(skill)) == [(X, "./assets/data.csv")]
@@ -134,6 +179,19 @@ def test_the_skills_own_folder_in_an_argument_is_filled_in(tmp_path: Path) -> No
         '"$FILE"', "$(date)", "`date`", "path/to/report.pdf", "/path/to/x", "input.pdf", "--output out.csv",
         "--output=out.csv", "--name=NAME", "*.csv", "~/data", "your-file", "'your query'", '"query"',
         '"search terms"', "YYYY-MM-DD", "https://example.com/x", "--key <key>", "a|b", "{a,b}",
+        # what names one thing among many exists where the author is
+        "12345 12346 12347", "delete --id abc123xyz -y", "delete --id=7", "--tweetId 9", "task_id=abc", "0x...", "0xYourAddress",
+        "0x9787436458A36a9CC72364BaC18ba78fdEf83997", "7C403BC5-6016-410A-810D-9A0F924682F9", "cnv_abc123", "a09f3680",
+        "+15551234567", "PROJ-1234", "ann@somewhere.org", "--api-key secret", "--password secure", "YOUR_KEY",
+        "--since 2026-01-01", "https://mysite.com/page", "https://shop.example/x", "my-project", "--name 'My Wallet'",
+        "https://github.com/owner/repo", "key=value", "--limit N", "'book a table for two'",
+        # what may be left out, or has another end than the usual ones
+        "[--limit 20]", "list [--limit 20] [--all]", "[a", "--all]", "[a|b]", "diagram.excalidraw", "data.parquet",
+        "--out=map.geojson", "model.safetensors",
+        # the same inside JSON
+        """'{"to": "0x..."}'""", """'{"to": ["a", {"b": "<id>"}]}'""", """'{"<key>": 1}'""", """'{"user": {"id": 7}}'""",
+        """'{"file": "missing.csv"}'""", """--data='{"url": "https://example.com"}'""", """'["YOUR_KEY"]'""",
+        """'{"text": "some words of mine"}'""", """'{"number": 12345}'""",
     ],
 )  # fmt: skip
 def test_arguments_that_only_the_user_knows_are_not_made_up(tmp_path: Path, arguments: str) -> None:
@@ -311,11 +369,12 @@ def test_the_same_files_give_the_same_references(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["`", "$(", "${", "'", "<a", "a\\", "never run ", "x.py ", "[", "- ", "\ue000/"],
+    ["`", "$(", "${", "'", "<a", "a\\", "never run ", "x.py ", "[", "- ", "\ue000/", "1", "a1", "my-", "-id", '{"a":'],
 )
 def test_no_text_makes_reading_slow(tmp_path: Path, text: str) -> None:
     read(tmp_path, f"```bash\n{text * 9_999}\n```\n")
     read(tmp_path, f"Run `scripts/x.py`. {text * 9_999}\n")
+    read(tmp_path, f"Run `scripts/x.py --{text * 9_999}! {text * 9_999}!`\n")
 
 
 @settings(max_examples=60, deadline=None)

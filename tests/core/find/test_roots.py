@@ -17,7 +17,7 @@ def test_none_means_the_usual_folders_that_exist(
         (tmp_path / relative).mkdir(parents=True)
     (private_home / ".claude/skills").mkdir(parents=True)
     assert project_roots(None) == [Root(tmp_path / "skills", "project"), Root(tmp_path / ".agents/skills", "project")]
-    assert agent_roots(None) == [Root(private_home / ".claude/skills", "agent")]
+    assert agent_roots(None) == [Root(private_home / ".claude/skills", "agent", host="claude")]
     assert path_roots(None) == []
 
 

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 from support.skill_folders import skill_folder
 
-from skillkit import ConfigurationError, ManifestNotFoundError, ManifestParseError, ManifestValidationError
-from skillkit.core.find.roots import Root, plugin_roots, read_manifest
+from skillkit import (
+    ConfigurationError,
+    ManifestNotFoundError,
+    ManifestParseError,
+    ManifestValidationError,
+    SkillManager,
+)
+from skillkit.core.find.plugins import installed_plugin_roots, plugin_roots, read_manifest
+from skillkit.core.find.roots import Root
 from skillkit.core.values.skills import Diagnostic
 
 
@@ -136,9 +143,108 @@ def test_reading_a_manifest_raises_by_kind(tmp_path: Path) -> None:
         read_manifest(plugin(tmp_path / "a", "3"))
     with pytest.raises(ManifestValidationError, match="'name' must be"):
         read_manifest(plugin(tmp_path / "b", {}))
-    with pytest.raises(ManifestParseError, match="is larger than 1000000 bytes"):
+    with pytest.raises(ManifestParseError, match="is larger than 1,000,000 bytes"):
         read_manifest(plugin(tmp_path / "c", {"name": "x" * 1_000_000}))
 
 
 def test_a_manifest_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     assert read_manifest(plugin(tmp_path / "p", '\ufeff{"name": "p"}')) == {"name": "p"}
+
+
+def installed(home: Path, listed: Any) -> Path:
+    """Claude's folder of plugins with this list of what is installed."""
+    folder = home / ".claude" / "plugins"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "installed_plugins.json").write_text(listed if isinstance(listed, str) else json.dumps(listed))
+    return folder
+
+
+def cached(home: Path, market: str, name: str, version: str) -> Path:
+    return home / ".claude" / "plugins" / "cache" / market / name / version
+
+
+def entry(place: Path, **more: str) -> dict[str, str]:
+    return {"scope": "user", "installPath": str(place), "version": place.name, **more}
+
+
+def test_the_plugins_that_claude_has_installed_are_found(private_home: Path) -> None:
+    place = plugin(cached(private_home, "market", "tools", "1.2.0"), {"name": "tools"})
+    plugin(cached(private_home, "market", "tools", "1.1.0"), {"name": "tools"})
+    skill_folder(place / "skills", "deploy")
+    folder = installed(private_home, {"version": 2, "plugins": {"tools@market": [entry(place)]}})
+    expected = [Root(place / "skills", "tools", place, "claude")]
+    assert found(folder) == (expected, [])
+    problems: list[Diagnostic] = []
+    assert (installed_plugin_roots(problems), problems) == (expected, [])
+    assert SkillManager().get_skill("tools:deploy").host == "claude"
+
+
+def test_installed_plugins_can_be_turned_off(private_home: Path) -> None:
+    place = plugin(cached(private_home, "market", "tools", "1.2.0"), {"name": "tools"})
+    skill_folder(place / "skills", "deploy")
+    installed(private_home, {"plugins": {"tools@market": entry(place)}})  # the earlier format
+    assert [skill.name for skill in SkillManager("").list_skills()] == ["deploy"]
+    for manager in (SkillManager("", plugin_dirs=[]), SkillManager("", ""), SkillManager("", host_folders=False)):
+        assert manager.list_skills() == []
+
+
+def test_a_plugin_of_another_project_is_left_out(tmp_path: Path, private_home: Path, monkeypatch: Any) -> None:
+    place = plugin(cached(private_home, "market", "tools", "1"), {"name": "tools"})
+    (place / "skills").mkdir()
+    (tmp_path / "project" / "sub").mkdir(parents=True)
+    where = {"scope": "project", "projectPath": str(tmp_path / "project")}
+    folder = installed(private_home, {"plugins": {"tools@market": [entry(place, **where)]}})
+    monkeypatch.chdir(tmp_path)
+    assert found(folder) == ([], [])
+    monkeypatch.chdir(tmp_path / "project" / "sub")
+    assert len(found(folder)[0]) == 1
+
+
+def test_a_list_that_was_made_under_another_home_is_still_right(private_home: Path) -> None:
+    place = plugin(cached(private_home, "market", "tools", "1"), {"name": "tools"})
+    (place / "skills").mkdir()
+    elsewhere = {"installPath": "/somewhere/else/.claude/plugins/cache/market/tools/1", "version": "1"}
+    assert len(found(installed(private_home, {"plugins": {"tools@market": [elsewhere]}}))[0]) == 1
+
+
+def test_an_installed_plugin_without_a_manifest_brings_what_its_marketplace_names(private_home: Path) -> None:
+    place = cached(private_home, "market", "documents", "1")
+    for name in ("pdf", "docx", "unlisted"):
+        skill_folder(place / "skills", name)
+    (place / ".claude-plugin").mkdir()
+    entries = [{"name": "other"}, {"name": "documents", "skills": ["./skills/pdf", "./skills/docx"]}]
+    (place / ".claude-plugin" / "marketplace.json").write_text(json.dumps({"plugins": entries}))
+    folder = installed(private_home, {"plugins": {"documents@market": [entry(place)]}})
+    roots, problems = found(folder)
+    assert ([root.path.name for root in roots], {root.source for root in roots}) == (["pdf", "docx"], {"documents"})
+    assert problems == []
+    (place / ".claude-plugin" / "marketplace.json").unlink()
+    assert [root.path.name for root in found(folder)[0]] == ["skills"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [
+        pytest.param("{", "cannot be read as JSON", id="not JSON"),
+        pytest.param([], "is not a JSON object", id="a list"),
+        pytest.param({"plugins": 1}, "'plugins' is not an object", id="plugins is a number"),
+        pytest.param({"plugins": {"gone@market": [{"version": "1"}]}}, "'gone@market' is not in", id="not there"),
+        pytest.param({"plugins": {"x@m": [{"installPath": "/etc"}]}}, "'x@m' is not in", id="elsewhere"),
+        pytest.param({"plugins": {"x@m": [{"installPath": "a\0b"}]}}, "'x@m' is not in", id="NUL"),
+        pytest.param({"plugins": {"../..@..": [{"version": "../.."}]}}, "is not in", id="dots"),
+        pytest.param({"plugins": {"project@m": [{"installPath": "own"}]}}, "skillkit uses for its own", id="reserved"),
+    ],
+)
+def test_a_bad_list_of_plugins_is_told_and_stops_nothing(private_home: Path, listed: Any, message: str) -> None:
+    folder = installed(private_home, listed)
+    (folder / "own" / "skills").mkdir(parents=True)
+    skill_folder(private_home / ".claude/skills", "own")
+    roots, (problem,) = found(folder)
+    assert (roots, message in problem.message) == ([], True)
+    assert [skill.name for skill in SkillManager("").list_skills()] == ["own"]
+
+
+@pytest.mark.parametrize("name", ["project/codex", "system", "agent/claude"])
+def test_no_plugin_passes_for_a_place_of_ours(tmp_path: Path, name: str) -> None:
+    _, (problem,) = found(plugin(tmp_path / "p", {"name": name}))
+    assert "which skillkit uses for its own" in problem.message

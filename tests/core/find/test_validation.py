@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_used_is_one_error(tmp_path: Path) -> None:
     assert (gone.severity, gone.code) == ("error", "unreadable-file")
     os.truncate(file, 100_000_000)
     (huge,) = validate_skill_file(file)
-    assert "is larger than 10000000 bytes" in huge.message
+    assert "is larger than 10,000,000 bytes" in huge.message
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -61,7 +61,9 @@ def test_folders_that_hold_no_skills_are_skipped(tmp_path: Path, name: str) -> N
     assert walked(tmp_path)[0] == []
 
 
-@pytest.mark.parametrize("name", [".claude", ".agents", ".github", ".codex", ".gemini", ".opencode"])
+@pytest.mark.parametrize(
+    "name", [".claude", ".agents", ".github", ".codex", ".gemini", ".opencode", ".qwen", ".cursor", ".clinerules"]
+)
 def test_hidden_folders_of_agents_are_entered(tmp_path: Path, name: str) -> None:
     skill_folder(tmp_path, f"{name}/skills/s")
     assert walked(tmp_path)[0] == [f"{name}/skills/s/SKILL.md"]
@@ -70,7 +72,24 @@ def test_hidden_folders_of_agents_are_entered(tmp_path: Path, name: str) -> None
 def test_the_walk_goes_six_levels_deep(tmp_path: Path) -> None:
     skill_folder(tmp_path, "1/2/3/4/5/6")
     skill_folder(tmp_path, "x/2/3/4/5/6/7")
-    assert walked(tmp_path)[0] == ["1/2/3/4/5/6/SKILL.md"]
+    found, walk = walked(tmp_path)
+    assert found == ["1/2/3/4/5/6/SKILL.md"]
+    (problem,) = walk.problems
+    assert (problem.severity, problem.code, problem.path) == ("warning", "too-deep", tmp_path / "x/2/3/4/5/6")
+    assert problem.message.endswith(f"are not searched; stopped at {tmp_path}/x/2/3/4/5/6.")
+    assert "skills.paths" in problem.remedy
+
+
+def test_where_it_stopped_is_told_once_however_often(tmp_path: Path) -> None:
+    for name in "abc":
+        skill_folder(tmp_path, f"{name}/2/3/4/5/6/7")
+    (tmp_path / "d/2/3/4/5/6").mkdir(parents=True)
+    (tmp_path / "d/2/3/4/5/6/file").symlink_to(tmp_path)
+    (tmp_path / "e/2/3/4/5/6").mkdir(parents=True)
+    (tmp_path / "e/2/3/4/5/6/file").write_text("")
+    (tmp_path / "e/2/3/4/5/6/link").symlink_to("file")
+    (problem,) = walked(tmp_path)[1].problems
+    assert problem.message.endswith(f"stopped at {tmp_path}/a/2/3/4/5/6 and 3 more folders.")
 
 
 def test_the_walk_stops_at_the_folder_limit_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_a_million_characters_of_arguments_are_split_in_linear_time(unit: str) -
 
 def test_arguments_have_a_limit(tmp_path: Path) -> None:
     skill = skill_at(skill_folder(tmp_path, "s"))
-    with pytest.raises(ArgumentProcessingError, match=r"'s' have 1000001 characters; the limit is 1000000\. Put"):
+    with pytest.raises(ArgumentProcessingError, match=r"'s' have 1,000,001 characters; the limit is 1,000,000\. Put"):
         instructions_for(skill, "x" * 1_000_001)
 
 
@@ -185,6 +185,6 @@ def test_content_that_grew_too_large_is_refused(tmp_path: Path) -> None:
     skill = skill_at(skill_folder(tmp_path, "s"))
     with skill.metadata.skill_path.open("r+b") as file:
         file.truncate(SKILL_FILE_LIMIT_BYTES + 1)
-    with pytest.raises(SizeLimitExceededError, match="is larger than 10000000 bytes") as refused:
+    with pytest.raises(SizeLimitExceededError, match="is larger than 10,000,000 bytes") as refused:
         _ = skill.content
     assert (refused.value.size, refused.value.limit) == (SKILL_FILE_LIMIT_BYTES + 1, SKILL_FILE_LIMIT_BYTES)

@@ -46,7 +46,7 @@ def test_the_limit_holds_for_plain_input_too(given: Any) -> None:
 
 
 def test_the_limit_counts_bytes_and_not_characters() -> None:
-    with pytest.raises(ArgumentSizeError, match="10000002 bytes"):
+    with pytest.raises(ArgumentSizeError, match="10,000,002 bytes"):
         stdin_bytes("ä" * 5_000_000, None)
 
 

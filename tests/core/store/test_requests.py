@@ -50,8 +50,8 @@ def test_what_just_fits_is_taken(changes: dict[str, object]) -> None:
         ({"id": "a\x1b"}, "A request's id has only characters that can be seen"),
         ({"id": 3}, "A request's id is a text; 3 is none"),
         ({"title": ""}, "A request's title must not be empty"),
-        ({"title": "x" * 1_001}, "title has at most 1000 characters, not 1001"),
-        ({"message": "x" * 20_001}, "message has at most 20000"),
+        ({"title": "x" * 1_001}, "title has at most 1,000 characters, not 1,001"),
+        ({"message": "x" * 20_001}, "message has at most 20,000"),
         ({"message": None}, "message is a text; None is none"),
         ({"session_id": "x" * 257}, "session's id has at most 256"),
         ({"session_id": 7}, "session's id is a text"),
@@ -113,7 +113,7 @@ def test_a_context_is_kept_as_json_up_to_its_limit() -> None:
     assert _context_text({"a": [1, None]}) == '{"a": [1, null]}'
     frame = len(_context_text({"x": ""}))
     assert len(_context_text({"x": "y" * (CONTEXT_CHARACTERS - frame)})) == CONTEXT_CHARACTERS
-    with pytest.raises(ConfigurationError, match="context has at most 4000000 characters as JSON, not 4000001"):
+    with pytest.raises(ConfigurationError, match="context has at most 4,000,000 characters as JSON, not 4,000,001"):
         _context_text({"x": "y" * (CONTEXT_CHARACTERS - frame + 1)})
 
 

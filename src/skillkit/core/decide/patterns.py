@@ -21,6 +21,8 @@ __all__ = [
 ]
 
 SCRIPT_TOOL = "Bash"
+# What hosts and authors call the tool that starts programs.
+SCRIPT_TOOLS = frozenset(("bash", "exec", "shell", "terminal", "node", "python"))
 EVERY_TOOL = "*"
 ANY_FOLDERS = "**"
 ARGUMENTS_FOLLOW = (":*", " *")
@@ -84,14 +86,18 @@ def parse_rule(text: str) -> ToolRule:
 
 
 def is_script_tool_listed(rules: Iterable[str]) -> bool:
-    """Scoped or not."""
-    return any(parse_rule(rule).tool in (SCRIPT_TOOL, EVERY_TOOL) for rule in rules)
+    """Scoped or not, by any of its names."""
+    return any(_is_script_tool(parse_rule(rule).tool) for rule in rules)
+
+
+def _is_script_tool(name: str) -> bool:
+    return name == EVERY_TOOL or name.lower() in SCRIPT_TOOLS
 
 
 def is_command_listed(command: ScriptCommand) -> bool:
     """By a rule without a scope, or by one whose scope fits the command as an author would write it."""
     rules = [parse_rule(rule) for rule in command.allowed_tools]
-    scopes = [rule.scope for rule in rules if rule.tool in (SCRIPT_TOOL, EVERY_TOOL)]
+    scopes = [rule.scope for rule in rules if _is_script_tool(rule.tool)]
     if None in scopes:
         return True
     if sum(map(len, command.script_arguments)) > ARGUMENT_CHARACTERS:

@@ -1,1 +1,1 @@
-"""Folders -> skills: roots, walk, reading, plugins, the index of names, strict validation."""
+"""Folders -> skills: roots, plugins, walk, reading, the index of names, strict validation."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from skillkit.core.exceptions import SkillNotFoundError
+from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.reading import Reading, ReadingCache, file_key, read_skill_file
 from skillkit.core.find.roots import Root
 from skillkit.core.find.walk import Walk
@@ -42,8 +44,22 @@ class FoundSkill:
         return f"{self.root.source}:{self.name}"
 
     @property
+    def host_name(self) -> str:
+        """`source/host:name`, where several hosts have a skill of this name in one source; else as qualified."""
+        return f"{self.root.source}/{self.root.host}:{self.name}" if self.root.host else self.qualified_name
+
+    @property
     def folder(self) -> str:
         return self.path.rpartition("/")[0]
+
+    def content_digest(self) -> str:
+        """Of everything in its folder; empty for one that cannot be read as a whole, which is like no other."""
+        from skillkit.core.models.digest import manifest_of
+
+        try:
+            return manifest_of(Path(self.folder)).digest
+        except SkillKitError:
+            return ""
 
 
 @dataclass(slots=True)
@@ -81,17 +97,37 @@ def discover(
 
 
 class SkillIndex:
-    """The first skill of a name has it; the others answer to `source:name`, or to their folder's path."""
+    """The first skill of a name has it; the others answer to `source:name`, `source/host:name`, or their folder's path.
+
+    A copy, which has the same name and the same content as one before it, is another place of that one.
+    """
 
     def __init__(self, skills: Iterable[FoundSkill], diagnostics: Iterable[Diagnostic] = ()) -> None:
         self.everything = list(skills)
-        self.diagnostics = list(diagnostics)
+        self._found = list(diagnostics)
         self.winners: dict[str, FoundSkill] = {}
         self.qualified: dict[str, FoundSkill] = {}
         for skill in self.everything:
             self.qualified.setdefault(skill.qualified_name, skill)
-            if self.winners.setdefault(skill.name, skill) is not skill:
-                self.diagnostics.append(self._shadowed(skill))
+            self.qualified.setdefault(skill.host_name, skill)
+            self.winners.setdefault(skill.name, skill)
+
+    @cached_property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What was found wrong, and every skill that another one shadows; made at first use: that reads copies."""
+        shadowed = (places[0] for places in self.distinct if self.winners[places[0].name] is not places[0])
+        return [*self._found, *map(self._shadowed, shadowed)]
+
+    @cached_property
+    def distinct(self) -> list[list[FoundSkill]]:
+        """Each skill once, with its copies behind it, in order of precedence."""
+        alike = Counter((skill.name, skill.reading.fields) for skill in self.everything)
+        places: dict[object, list[FoundSkill]] = {}
+        for skill in self.everything:
+            may_be_copy = alike[skill.name, skill.reading.fields] > 1
+            digest = skill.content_digest() if may_be_copy else ""
+            places.setdefault((skill.name, digest) if digest else skill, []).append(skill)
+        return list(places.values())
 
     def _shadowed(self, skill: FoundSkill) -> Diagnostic:
         winner = self.winners[skill.name]
@@ -105,7 +141,7 @@ class SkillIndex:
 
     def reachable_name(self, skill: FoundSkill) -> str:
         """The shortest name that means this skill and no other."""
-        names = (skill.name, skill.qualified_name)
+        names = (skill.name, skill.qualified_name, skill.host_name)
         return next((name for name in names if self.named(name) is skill), skill.folder)
 
     def named(self, name: str) -> FoundSkill | None:
@@ -114,7 +150,9 @@ class SkillIndex:
 
     def get(self, name: str) -> FoundSkill:
         """By name, qualified name, the name of its folder, or its folder's path."""
-        skill = self.named(name) or self._by_folder(name)
+        # No skill takes another's folder by calling itself so.
+        skill = self._by_folder(name) if name.startswith("/") else None
+        skill = skill or self.named(name) or self._by_folder(name)
         if skill is None:
             raise self._missing(name)
         return skill
@@ -129,7 +167,7 @@ class SkillIndex:
         available = sorted(self.winners)
         message = f"No skill is named {name!r}."
         near = difflib.get_close_matches(name, available, n=1)
-        skipped = [d for d in self.diagnostics if d.severity == "error" and d.path.parent.name == name]
+        skipped = [d for d in self._found if d.severity == "error" and d.path.parent.name == name]
         if skipped:
             message += f" One in a folder of that name was skipped: {skipped[0]}"
         elif near:

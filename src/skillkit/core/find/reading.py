@@ -21,6 +21,7 @@ from skillkit.core.find.roots import Root
 from skillkit.core.models import SKILL_FILE_LIMIT_BYTES, SkillMetadata, open_at_once
 from skillkit.core.paths import is_own_state
 from skillkit.core.values.skills import Diagnostic
+from skillkit.core.values.text import grouped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Reading:
             extra=extra,
             source=root.source,
             plugin_root=root.plugin_root,
+            host=root.host,
         )
 
     def diagnostics(self, path: str) -> list[Diagnostic]:
@@ -101,7 +103,7 @@ def _head_of(path: str, status: os.stat_result) -> bytes:
         raise InvalidFrontmatterError("It is not a regular file.", remedy="Replace it by a text file.")
     if status.st_size > SKILL_FILE_LIMIT_BYTES:
         raise InvalidFrontmatterError(
-            f"The file has {status.st_size} bytes; the limit is {SKILL_FILE_LIMIT_BYTES}.",
+            f"The file has {grouped(status.st_size)} bytes; the limit is {grouped(SKILL_FILE_LIMIT_BYTES)}.",
             remedy="Move long texts into references/.",
         )
     from skillkit.core.models.frontmatter import is_closed
@@ -160,7 +162,7 @@ def _skill_name(frontmatter: Frontmatter, folder: str, notes: list[NoteRow]) -> 
         message = f"The name {name!r} is not the folder's name {folder!r}."
         notes.append(["warning", "name-mismatch", message, line, "Rename one of them."])
     if len(name) > NAME_LIMIT:
-        message = f"The name has {len(name)} characters."
+        message = f"The name has {grouped(len(name))} characters."
         notes.append(["warning", "long-name", message, line, f"Use at most {NAME_LIMIT}."])
     return name
 

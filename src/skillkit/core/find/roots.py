@@ -1,47 +1,45 @@
-"""What the caller configured -> the folders to search, in order of precedence; plugins bring theirs in a manifest."""
+"""What the caller configured -> the folders to search, in order of precedence.
+
+Theory of operation. A repository's skills lie at its top, and people work further down; so the folders above the
+project are searched too, up to the top of its repository. Who can write one of them can offer skills, and a folder such
+as /tmp is everybody's: a folder above counts only if it, what marks the repository, and the folders of skills in it
+belong to this user or to root, and not everybody may write there.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from skillkit.core.exceptions import (
-    ConfigurationError,
-    ManifestNotFoundError,
-    ManifestParseError,
-    ManifestValidationError,
-    PathSecurityError,
-    PluginError,
-)
-from skillkit.core.paths import FilePathResolver
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.paths import real_path, reason_to_doubt
+from skillkit.core.paths.hosts import PROJECT_LEVEL, SYSTEM_LEVEL, USER_LEVEL, folders_at
 from skillkit.core.values.skills import Diagnostic
 
 __all__ = [
     "AGENT",
+    "OWN_SOURCES",
     "PATH",
     "PROJECT",
+    "SYSTEM",
     "PathLike",
     "Root",
     "agent_roots",
     "existing_folder",
     "path_roots",
-    "plugin_roots",
     "project_roots",
-    "read_manifest",
+    "system_roots",
 ]
 
 PROJECT = "project"
 AGENT = "agent"
+SYSTEM = "system"
 PATH = "path"
-
-MANIFEST = ".claude-plugin/plugin.json"
-MANIFEST_LIMIT_BYTES = 1_000_000
-REMEDY = "Correct the plugin or leave it out of plugin_dirs."
+OWN_SOURCES = frozenset((PROJECT, AGENT, SYSTEM, PATH))
+"""No plugin may have one of these as its name."""
+REPOSITORY_MARK = ".git"
 
 PathLike = str | Path
 
@@ -53,35 +51,96 @@ class Root:
     path: Path
     source: str
     plugin_root: Path | None = None
+    host: str = ""
+    """The agent host that keeps skills there; empty where it is no single one's."""
 
 
-def project_roots(given: PathLike | None) -> list[Root]:
-    """The given folder, or those of the current folder that exist."""
-    return _roots(given, PROJECT, "project_skill_dir", Path.cwd, ("skills", ".claude/skills", ".agents/skills"))
+def project_roots(
+    given: PathLike | None, *, of_all_hosts: bool = True, problems: list[Diagnostic] | None = None
+) -> list[Root]:
+    """The given folder, or those of the current folder that exist, then those above it in its repository."""
+    if given is not None:
+        return _given_roots(given, PROJECT, "project_skill_dir")
+    try:
+        here = Path.cwd()
+    except OSError:  # the current folder was deleted
+        return []
+    found = list(_existing(here, PROJECT_LEVEL, PROJECT, of_all_hosts=of_all_hosts))
+    if of_all_hosts:
+        top, above = _folders_above(here)
+        noted = [] if problems is None else problems
+        found += [root for level in above for root in _trusted(level, top, noted)]
+    return found
 
 
-def agent_roots(given: PathLike | None) -> list[Root]:
+def agent_roots(given: PathLike | None, *, of_all_hosts: bool = True) -> list[Root]:
     """The given folder, or those of the home folder that exist."""
-    return _roots(given, AGENT, "anthropic_config_dir", Path.home, (".claude/skills", ".agents/skills"))
+    if given is not None:
+        return _given_roots(given, AGENT, "anthropic_config_dir")
+    try:
+        return list(_existing(Path.home(), USER_LEVEL, AGENT, of_all_hosts=of_all_hosts))
+    except RuntimeError:  # the user has no home
+        return []
+
+
+def system_roots(problems: list[Diagnostic]) -> list[Root]:
+    """Those of the whole machine that exist, as far as only its owner can write them."""
+    return [
+        root for root in _existing(Path("/"), SYSTEM_LEVEL, SYSTEM) if _is_trusted(root.path, (root.path,), problems)
+    ]
 
 
 def path_roots(given: Sequence[PathLike] | None) -> list[Root]:
     return [Root(existing_folder(path, "additional_search_paths"), PATH) for path in given or ()]
 
 
-def _roots(
-    given: PathLike | None, source: str, setting: str, base: Callable[[], Path], defaults: Sequence[str]
-) -> list[Root]:
-    """None means the defaults that exist, an empty text means off, anything else must exist."""
-    if given == "":
-        return []
-    if given is not None:
-        return [Root(existing_folder(given, setting), source)]
-    try:
-        folders = [base() / relative for relative in defaults]
-    except (OSError, RuntimeError):  # the current folder was deleted; the user has no home
-        return []
-    return [Root(folder, source) for folder in folders if os.path.isdir(folder)]
+def _given_roots(given: PathLike, source: str, setting: str) -> list[Root]:
+    """An empty text means off, anything else must exist."""
+    return [] if given == "" else [Root(existing_folder(given, setting), source)]
+
+
+def _existing(base: Path, level: str, source: str, *, of_all_hosts: bool = True) -> Iterator[Root]:
+    start = str(base)
+    for relative, host in folders_at(level, of_all_hosts=of_all_hosts):
+        folder = os.path.join(start, relative)
+        if os.path.isdir(folder):
+            yield Root(Path(folder), source, host=host)
+
+
+def _folders_above(here: Path) -> tuple[Path, list[Path]]:
+    """The top of the repository around `here`, and the folders above `here` up to it; none without a repository.
+
+    The home folder is the user's own level and no project's, even if a repository keeps its settings.
+    """
+    home = real_path(os.path.expanduser("~"))
+    passed: list[Path] = []
+    for folder in (here, *here.parents):
+        is_home = str(folder) == home and folder != here
+        if not is_home:
+            passed.append(folder)
+        if os.path.lexists(folder / REPOSITORY_MARK):
+            return folder, passed[1:]
+        if is_home:
+            break
+    return here, []
+
+
+def _trusted(level: Path, top: Path, problems: list[Diagnostic]) -> Iterator[Root]:
+    for root in _existing(level, PROJECT_LEVEL, PROJECT):
+        steps = (root.path, *(step for step in root.path.parents if step.is_relative_to(level)))
+        if _is_trusted(root.path, (top / REPOSITORY_MARK, top, *steps), problems):
+            yield root
+
+
+def _is_trusted(folder: Path, steps: Sequence[Path], problems: list[Diagnostic]) -> bool:
+    """Whether none of `steps` can have been made by others than this user and root."""
+    for step in steps:
+        if reason := reason_to_doubt(step):
+            message = f"Not searched, because {step} {reason}: {folder}."
+            remedy = "If you trust it, name it with --skills, or give it to yourself."
+            problems.append(Diagnostic("warning", "folder-of-others", message, folder, remedy=remedy))
+            return False
+    return True
 
 
 def existing_folder(path: PathLike, setting: str) -> Path:
@@ -96,88 +155,3 @@ def existing_folder(path: PathLike, setting: str) -> Path:
             f"{setting}: {folder} is not a folder. Create it, correct the path, or leave the setting out."
         )
     return folder
-
-
-def plugin_roots(given: Sequence[PathLike] | None, problems: list[Diagnostic]) -> list[Root]:
-    """A bad plugin becomes a problem and never stops the others."""
-    found: list[Root] = []
-    for path in given or ():
-        folder = existing_folder(path, "plugin_dirs")
-        for plugin in _plugins_in(folder):
-            try:
-                found.extend(_roots_of(plugin))
-            except PluginError as error:
-                line = getattr(error.__cause__, "lineno", None)
-                problems.append(Diagnostic("error", "bad-plugin", str(error), plugin / MANIFEST, line, REMEDY))
-    return found
-
-
-def _plugins_in(folder: Path) -> list[Path]:
-    """The folder itself, or, when it is a collection, the plugins one level below it."""
-    if _has_manifest(folder):
-        return [folder]
-    try:
-        nested = sorted(child for child in folder.iterdir() if _has_manifest(child))
-    except OSError:
-        nested = []
-    return nested or [folder]
-
-
-def _has_manifest(folder: Path) -> bool:
-    """Also when it cannot be looked at: reading it says what is wrong."""
-    try:
-        os.stat(folder / MANIFEST)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _roots_of(plugin: Path) -> Iterator[Root]:
-    manifest = read_manifest(plugin)
-    paths = manifest.get("skills", [])
-    paths = [paths] if isinstance(paths, str) else paths
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise ManifestValidationError(f"{plugin / MANIFEST}: 'skills' must be a path or a list of paths.")
-    given = set[Path]()
-    for relative in dict.fromkeys(["skills", *(path.removeprefix("./").rstrip("/") for path in paths)]):
-        try:
-            folder = FilePathResolver.resolve_path(plugin, relative)
-        except PathSecurityError as error:
-            raise ManifestValidationError(f"{plugin / MANIFEST}: {error}") from error
-        if os.path.isdir(folder):
-            if folder not in given:
-                given.add(folder)
-                yield Root(folder, manifest["name"], plugin)
-        elif relative != "skills":
-            raise ManifestValidationError(
-                f"{plugin / MANIFEST}: 'skills' names {relative!r}, which is not a folder. Correct the path."
-            )
-
-
-def read_manifest(plugin: Path) -> dict[str, Any]:
-    """The manifest as an object with a usable `name`."""
-    file = plugin / MANIFEST
-    try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise ManifestParseError(f"{file} is not a regular file. Replace it by a text file.")
-        if status.st_size > MANIFEST_LIMIT_BYTES:
-            raise ManifestParseError(f"{file} is larger than {MANIFEST_LIMIT_BYTES} bytes. Shorten it.")
-        manifest = json.loads(file.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise ManifestNotFoundError(
-            f"{plugin} has no {MANIFEST}. Add one with a name, or give the folder as a search path."
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ManifestParseError(f"{file} cannot be read as JSON: {error}. Correct it.") from error
-    if not isinstance(manifest, dict):
-        raise ManifestParseError(f"{file} is not a JSON object. Write {{'name': ...}}.")
-    name = manifest.get("name")
-    if not isinstance(name, str) or not name.strip() or ":" in name or not name.isprintable():
-        raise ManifestValidationError(f"{file}: 'name' must be a text on one line without ':'.")
-    if name in (PROJECT, AGENT, PATH):
-        # Names found there would pass for skills of the project or the user.
-        raise ManifestValidationError(f"{file}: 'name' is {name!r}, which skillkit uses for its own. Choose another.")
-    return manifest

@@ -14,6 +14,7 @@ from skillkit.core.find.walk import SKILL_FILE, Walk
 from skillkit.core.models import skill_file_bytes
 from skillkit.core.models.frontmatter import Frontmatter, decode, read_frontmatter, text_of
 from skillkit.core.values.skills import Diagnostic
+from skillkit.core.values.text import grouped
 
 __all__ = ["NAME", "NAME_LIMIT", "skill_files_and_problems", "validate_skill_file"]
 
@@ -71,7 +72,7 @@ def _name_problems(path: Path, _: bytes, frontmatter: Frontmatter) -> Iterator[_
         yield "error", "missing-name", "'name' is missing or empty.", "name", "Add the folder's name."
         return
     if len(value) > NAME_LIMIT:
-        message = f"'name' has {len(value)} characters; the limit is {NAME_LIMIT}."
+        message = f"'name' has {grouped(len(value))} characters; the limit is {grouped(NAME_LIMIT)}."
         yield "error", "long-name", message, "name", "Shorten it."
     if not NAME.fullmatch(value):
         message = f"'name' is {value!r}; only a-z, 0-9 and single hyphens between them are allowed."
@@ -90,7 +91,7 @@ def _description_problems(_path: Path, _: bytes, frontmatter: Frontmatter) -> It
     elif not isinstance(value, str):
         yield "error", "bad-description", "'description' is not text.", "description", "Quote it."
     elif len(value) > DESCRIPTION_LIMIT:
-        message = f"'description' has {len(value)} characters; the limit is {DESCRIPTION_LIMIT}."
+        message = f"'description' has {grouped(len(value))} characters; the limit is {grouped(DESCRIPTION_LIMIT)}."
         yield "error", "long-description", message, "description", "Move detail into the body."
     elif "<" in value or ">" in value:
         message = "'description' contains '<' or '>', which some clients refuse."
@@ -104,7 +105,8 @@ def _optional_problems(_path: Path, _: bytes, frontmatter: Frontmatter) -> Itera
             yield "error", f"bad-{key}", f"{key!r} must be a text.", key, "Write a text or remove it."
     compatibility = text_of(frontmatter.fields.get("compatibility"))
     if len(compatibility) > COMPATIBILITY_LIMIT:
-        message = f"'compatibility' has {len(compatibility)} characters; the limit is {COMPATIBILITY_LIMIT}."
+        length, limit = grouped(len(compatibility)), grouped(COMPATIBILITY_LIMIT)
+        message = f"'compatibility' has {length} characters; the limit is {limit}."
         yield "error", "long-compatibility", message, "compatibility", "Shorten it."
     metadata = frontmatter.fields.get("metadata")
     is_text_map = isinstance(metadata, dict) and all(isinstance(item, str) for item in metadata.values())
@@ -136,7 +138,7 @@ def _body_problems(_path: Path, raw: bytes, frontmatter: Frontmatter) -> Iterato
     if not body.strip():
         yield "warning", "empty-body", "There are no instructions.", first, "Say how the skill is used."
     elif lines > BODY_LINES or len(body) > BODY_CHARACTERS:
-        message = f"The instructions have {lines} lines and {len(body)} characters."
+        message = f"The instructions have {grouped(lines)} lines and {grouped(len(body))} characters."
         remedy = f"Keep under {BODY_LINES} lines and {BODY_CHARACTERS} characters; move detail into references/."
         yield "warning", "long-body", message, first, remedy
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from skillkit.core.paths import is_inside
+from skillkit.core.paths.hosts import PROJECT_LEVEL, folders_at
 from skillkit.core.values.skills import Diagnostic
+from skillkit.core.values.text import grouped, plural
 
 __all__ = ["DEPTH_LIMIT", "FOLDER_LIMIT", "SKILL_FILE", "FoundFile", "Walk"]
 
@@ -19,7 +21,7 @@ PROGRESS_STEP = 256
 SKILL_FILE = "SKILL.md"
 SKIPPED_FOLDERS = frozenset(("node_modules", "__pycache__", "venv", "site-packages"))
 # Hidden folders are left alone, except those where agents keep skills.
-CLIENT_FOLDERS = frozenset((".agents", ".claude", ".codex", ".gemini", ".github", ".opencode"))
+HOST_FOLDERS = frozenset(folder.partition("/")[0] for folder, _ in folders_at(PROJECT_LEVEL))
 # What a skill keeps for itself; other folders of a skill may hold further skills.
 OWN_FOLDERS = frozenset(("scripts", "references", "assets"))
 
@@ -36,6 +38,7 @@ class Walk:
         self.on_progress = on_progress
         self.problems: list[Diagnostic] = []
         self.folders = 0
+        self._too_deep: list[str] = []
 
     def files(self) -> Iterator[FoundFile]:
         seen = {self.real_root}
@@ -56,6 +59,8 @@ class Walk:
             if file_name and (found := self.found_file(f"{folder}/{file_name}", real)):
                 yield found
             if depth == DEPTH_LIMIT:
+                if children or any(os.path.isdir(f"{folder}/{name}") for name in linked):
+                    self._too_deep.append(folder)
                 continue
             for name in children:
                 real_child = f"{real}/{name}"
@@ -63,6 +68,7 @@ class Walk:
                     seen.add(real_child)
                     pending.append((f"{folder}/{name}", real_child, depth + 1))
             links.extend((f"{folder}/{name}", depth + 1) for name in linked)
+        self._tell_too_deep()
 
     def may_enter(self, folder: str) -> bool:
         self.folders += 1
@@ -70,7 +76,7 @@ class Walk:
             self.on_progress(self.folders)
         if self.folders <= FOLDER_LIMIT:
             return True
-        message = f"More than {FOLDER_LIMIT} folders; stopped at"
+        message = f"More than {grouped(FOLDER_LIMIT)} folders; stopped at"
         self.problem("too-many-folders", message, folder, "Name a narrower path.")
         return False
 
@@ -115,6 +121,16 @@ class Walk:
             return ""
         return real
 
+    def _tell_too_deep(self) -> None:
+        """Once for a root, naming where the walk stopped first."""
+        if not self._too_deep:
+            return
+        first, more = self._too_deep[0], len(self._too_deep) - 1
+        places = f"{first} and {plural(more, 'more folder')}" if more else first
+        message = f"Folders more than {DEPTH_LIMIT} levels below {self.root} are not searched; stopped at {places}."
+        remedy = "If skills lie there, name a folder further down as well: --skills, or 'skills.paths' in the settings."
+        self.problems.append(Diagnostic("warning", "too-deep", message, Path(first), remedy=remedy))
+
     def found_file(self, path: str, real_folder: str) -> FoundFile | None:
         try:
             return path, real_folder, os.stat(path)
@@ -131,4 +147,4 @@ READABLE = "Make it readable or remove it."
 
 
 def _is_entered(name: str) -> bool:
-    return name in CLIENT_FOLDERS if name[0] == "." else name not in SKIPPED_FOLDERS
+    return name in HOST_FOLDERS if name[0] == "." else name not in SKIPPED_FOLDERS

@@ -11,6 +11,7 @@ from typing import Any
 
 from skillkit.core.exceptions import ContentLoadError, SizeLimitExceededError, SkillParsingError
 from skillkit.core.values.skills import ScriptMetadata
+from skillkit.core.values.text import grouped
 
 __all__ = ["SKILL_FILE_LIMIT_BYTES", "Skill", "SkillMetadata", "open_at_once", "skill_file_bytes"]
 
@@ -34,8 +35,10 @@ class SkillMetadata:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Every field that the open standard does not name, as written."""
     source: str = "path"
-    """Where it was found: `project`, `agent`, a plugin's name, or `path`."""
+    """Where it was found: `project`, `agent`, `system`, a plugin's name, or `path`."""
     plugin_root: Path | None = None
+    host: str = ""
+    """The agent host in whose folder it lies, such as `codex`; empty where that is no single one's."""
 
     @property
     def base_directory(self) -> Path:
@@ -93,8 +96,19 @@ class Skill:
         if self._scripts is None:
             from skillkit.core.models.detect import ScriptDetector
 
-            self._scripts = ScriptDetector().detect_scripts(self.base_directory)
+            self._scripts = ScriptDetector().detect_scripts(self.base_directory, self._readable_content)
         return self._scripts
+
+    def _readable_content(self) -> str:
+        """Empty where it cannot be read: what lies in the folder can be told without it."""
+        from skillkit.core.models.detect import SHORTAGES
+
+        try:
+            return self.content
+        except (ContentLoadError, SizeLimitExceededError) as error:
+            if getattr(error.__cause__, "errno", None) in SHORTAGES:
+                raise
+            return ""
 
     @property
     def digest(self) -> str:
@@ -122,7 +136,7 @@ def skill_file_bytes(path: Path) -> bytes:
         raise ContentLoadError(f"{path} cannot be read any more: {reason}. Discover the skills again.") from error
     if len(raw) > SKILL_FILE_LIMIT_BYTES:
         raise SizeLimitExceededError(
-            f"{path} is larger than {SKILL_FILE_LIMIT_BYTES} bytes. Move long texts into references/.",
+            f"{path} is larger than {grouped(SKILL_FILE_LIMIT_BYTES)} bytes. Move long texts into references/.",
             size=max(status.st_size, len(raw)),
             limit=SKILL_FILE_LIMIT_BYTES,
         )

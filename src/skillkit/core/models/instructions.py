@@ -10,7 +10,7 @@ from skillkit.core.exceptions import ArgumentProcessingError
 from skillkit.core.models import Skill
 from skillkit.core.models.shell import split_words
 from skillkit.core.values.skills import ScriptMetadata
-from skillkit.core.values.text import storable
+from skillkit.core.values.text import grouped, storable
 
 __all__ = ["cell", "instructions_for", "scripts_table", "substitute"]
 
@@ -41,8 +41,8 @@ def instructions_for(
     """Where the skill is, its text with arguments and folders filled in, and the scripts it offers."""
     if len(arguments) > ARGUMENTS_LIMIT_CHARACTERS:
         raise ArgumentProcessingError(
-            f"The arguments for {skill.name!r} have {len(arguments)} characters; the limit is "
-            f"{ARGUMENTS_LIMIT_CHARACTERS}. Put long input into a file and name it."
+            f"The arguments for {skill.name!r} have {grouped(len(arguments))} characters; the limit is "
+            f"{grouped(ARGUMENTS_LIMIT_CHARACTERS)}. Put long input into a file and name it."
         )
     names = _argument_names(skill.metadata.extra.get("arguments"))
     body = substitute(skill.content, arguments, _folders_of(skill, session_id, workspace), names)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.exceptions import PathSecurityError, StateUnavailableError
+from skillkit.core.values.text import grouped
 
 __all__ = [
     "PATH_LIMIT",
@@ -31,6 +32,7 @@ __all__ = [
     "opened_path",
     "problem_with",
     "real_path",
+    "reason_to_doubt",
     "require_own_file",
     "require_own_folder",
     "violation",
@@ -143,7 +145,9 @@ class FilePathResolver:
                 raise violation(requested, base, "it is absolute")
             joined = os.path.join(base, requested)
             if len(joined) > PATH_LIMIT:
-                raise violation(requested, base, f"it is longer than the {PATH_LIMIT} characters that a path may have")
+                raise violation(
+                    requested, base, f"it is longer than the {grouped(PATH_LIMIT)} characters that a path may have"
+                )
             resolved = real_path(joined)
             # realpath gives up on a link loop and hands back text it has not looked at: only a path
             # that resolves to itself has been seen as a whole. Since Python 3.13 it also follows chains that
@@ -232,6 +236,22 @@ def is_own(*paths: str | Path) -> bool:
         return not any(map(problem_with, paths))
     except OSError:
         return False
+
+
+def reason_to_doubt(path: str | Path) -> str:
+    """Why what is in a folder, or at a mark, may be anybody's; empty when only this user, a group of it and root write.
+
+    Weaker than what the state needs: repositories are shared with a group, and what they offer is asked about.
+    """
+    if not HAS_OWNERS:
+        return ""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "cannot be looked at"
+    if not _is_ours(status):
+        return _of_another(status)
+    return "can be written by everybody" if status.st_mode & stat.S_IWOTH else ""
 
 
 def is_own_state(folder: Path, *paths: Path) -> bool:

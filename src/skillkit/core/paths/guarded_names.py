@@ -10,6 +10,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterator
 
+from skillkit.core.paths.hosts import guarded_first_names
+
 __all__ = [
     "AGENTS_FOLDER",
     "ENVIRONMENT_MARK",
@@ -35,10 +37,10 @@ GROUPS: dict[str, frozenset[str]] = {
     ),
     "instructions and settings of agents": frozenset(
         """
-        .claude .claude.json .claude-plugin .agents .agent .codex .codex-plugin .gemini .cursor .cursor-plugin .windsurf
-        .cline .clinerules .roo .roorules .roomodes .kilocode .kilocodemodes .continue .continuerc.json
-        .goose .goosehints .opencode .qwen .kiro .amazonq .junie .augment .augment-guidelines .augmentrules .trae
-        .factory .crush .openhands .copilot .aider.conf.yml .aider .rules .mcp.json mcp.json opencode.json
+        .claude.json .claude-plugin .agent .codex-plugin .cursor-plugin .windsurf
+        .roo .roorules .roomodes .kilocode .kilocodemodes .continuerc.json
+        .goosehints .kiro .amazonq .junie .augment-guidelines .augmentrules .trae
+        .crush .openhands .aider.conf.yml .aider .rules .mcp.json mcp.json opencode.json
         opencode.jsonc crush.json .crush.json claude.md claude.local.md agents.md agents.override.md agent.md gemini.md
         qwen.md warp.md crush.md jules.md
         .adal .amp .antigravity .bob .codebuddy .commandcode .cortex .forge .iflow .kode .lingma .mcpjam .mux .neovate
@@ -73,19 +75,21 @@ GROUPS: dict[str, frozenset[str]] = {
     "skills and skillkit's settings": frozenset("skillkit.toml skills.lock".split()),
     "packages that other folders share": frozenset((".pnpm",)),
 }
-NAMES = frozenset(name for names in GROUPS.values() for name in names)
 ENDINGS = (".code-workspace", ".sublime-project", ".agent.toml")
 AGENTS_FOLDER, AGENT_ENDING = "agents", ".toml"
 """Where agent files are kept; one that lies elsewhere is guarded while a chat uses it."""
-# Of these folders only what is named here.
-INSIDE: dict[str, frozenset[str]] = {
+# Of these folders only what is named here, and what the table of hosts names.
+PARTLY: dict[str, frozenset[str]] = {
     ".github": frozenset(
-        "copilot-instructions.md instructions prompts chatmodes agents skills hooks workflows actions".split()
+        "copilot-instructions.md instructions prompts chatmodes agents hooks workflows actions".split()
     ),
     ".config": frozenset("mise mise.toml fish git nvim zellij lefthook.yml lefthook.yaml".split()),
     ".gitlab": frozenset(("duo",)),
     ".yarn": frozenset("releases plugins sdks".split()),
 }
+OF_HOSTS = guarded_first_names()
+INSIDE = {folder: names | OF_HOSTS.get(folder, frozenset()) for folder, names in PARTLY.items()}
+NAMES = frozenset(name for names in GROUPS.values() for name in names) | (OF_HOSTS.keys() - INSIDE.keys())
 ENVIRONMENT_MARK = "pyvenv.cfg"
 """What tells a virtual environment, which is guarded as a whole."""
 SKILL_MARK, SKILLS_FOLDER = "skill.md", "skills"

@@ -17,6 +17,7 @@ from skillkit.core.exceptions import ArgumentSerializationError, ArgumentSizeErr
 from skillkit.core.paths import PATH_LIMIT, is_inside, is_sayable, real_path
 from skillkit.core.paths.forbidden import WORK_FOLDER_PREFIX, forbidden_paths
 from skillkit.core.values.skills import Workspace
+from skillkit.core.values.text import grouped
 
 __all__ = [
     "ARGUMENTS_LIMIT_BYTES",
@@ -138,7 +139,7 @@ def stdin_bytes(arguments: object, stdin: str | bytes | None) -> bytes:
         content = _json_bytes(arguments)
     if len(content) > ARGUMENTS_LIMIT_BYTES:
         raise ArgumentSizeError(
-            f"The arguments have {len(content)} bytes; the limit is {ARGUMENTS_LIMIT_BYTES}. "
+            f"The arguments have {grouped(len(content))} bytes; the limit is {grouped(ARGUMENTS_LIMIT_BYTES)}. "
             "Put large input into a file and pass its path.",
             size=len(content),
             limit=ARGUMENTS_LIMIT_BYTES,

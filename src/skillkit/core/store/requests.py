@@ -16,6 +16,7 @@ from skillkit.core.store import request_rows as rows
 from skillkit.core.store.request_rows import Question, Row, Ticket, moment_now
 from skillkit.core.store.state import StateStore
 from skillkit.core.values.questions import Option, OptionAnswer, OptionRequest
+from skillkit.core.values.text import grouped
 
 __all__ = [
     "OptionLike",
@@ -253,7 +254,9 @@ def _require_text(text: object, what: str, limit: int, *, may_be_empty: bool = F
     if not text and not may_be_empty:
         raise ConfigurationError(f"{what} must not be empty.")
     if len(text) > limit:
-        raise ConfigurationError(f"{what} has at most {limit} characters, not {len(text)}. Shorten it.")
+        raise ConfigurationError(
+            f"{what} has at most {grouped(limit)} characters, not {grouped(len(text))}. Shorten it."
+        )
 
 
 def _require_name(text: object, what: str) -> None:
@@ -284,6 +287,7 @@ def _context_text(context: Mapping[str, Any]) -> str:
         raise ConfigurationError(f"A request's context must be JSON: {error}.") from error
     if len(text) > CONTEXT_CHARACTERS:
         raise ConfigurationError(
-            f"A request's context has at most {CONTEXT_CHARACTERS} characters as JSON, not {len(text)}. Shorten it."
+            f"A request's context has at most {grouped(CONTEXT_CHARACTERS)} characters as JSON, "
+            f"not {grouped(len(text))}. Shorten it."
         )
     return text

@@ -6,7 +6,17 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["is_plain", "map_texts", "on_one_line", "plural", "shown_path", "spell_out", "storable", "visible"]
+__all__ = [
+    "grouped",
+    "is_plain",
+    "map_texts",
+    "on_one_line",
+    "plural",
+    "shown_path",
+    "spell_out",
+    "storable",
+    "visible",
+]
 
 # Characters that change how the text around them is shown: they can make it lie. Those that nobody has
 # assigned yet are drawn as each terminal likes.
@@ -53,9 +63,14 @@ def on_one_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def grouped(count: int) -> str:
+    """`2,428`: every number that a person counts with is written so."""
+    return f"{count:,}"
+
+
 def plural(count: int, word: str) -> str:
     """`1 skill`, `2 skills`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+    return f"{grouped(count)} {word}{'' if count == 1 else 's'}"
 
 
 def storable(text: str) -> str:

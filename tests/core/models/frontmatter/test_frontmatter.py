@@ -207,7 +207,7 @@ def test_lines_are_those_of_the_file() -> None:
         (b"---", "The frontmatter is never closed"),
         (b"---\n- a\n- b\n---\n", "not made of 'key: value' lines"),
         (b"---\njust text\n---\n", "not made of 'key: value' lines"),
-        (b"---\nx: " + b"a" * 300_000 + b"\n---\n", "has 300004 characters; the limit is 262144"),
+        (b"---\nx: " + b"a" * 300_000 + b"\n---\n", "has 300,004 characters; the limit is 262,144"),
     ],
 )
 def test_what_has_no_fields_is_an_error_with_line_and_remedy(raw: bytes, message: str) -> None:
@@ -258,7 +258,7 @@ BILLION = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     ],
 )  # fmt: skip
 def test_what_multiplies_or_nests_too_much_is_refused(block: str) -> None:
-    with pytest.raises(InvalidYAMLError, match=r"more than 10000 values or 32 levels") as refused:
+    with pytest.raises(InvalidYAMLError, match=r"more than 10,000 values or 32 levels") as refused:
         read(block)
     assert refused.value.line is not None
     assert refused.value.remedy == "Write it without aliases and deep nesting."

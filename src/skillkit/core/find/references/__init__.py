@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from skillkit.core.find.references.commands import Invocation, invocation_in, is_example, simple_commands, typed_text
+from skillkit.core.find.references.commands import Invocation, invocation_in, simple_commands, typed_text
+from skillkit.core.find.references.examples import has_examples, varied
 from skillkit.core.find.references.passages import Passage, is_forbidden_by_comment, passages_in
 from skillkit.core.find.references.places import PLUGIN, SKILL, SkillPlaces, with_folders_marked
 from skillkit.core.models import Skill, open_at_once
@@ -51,10 +52,11 @@ class References:
     """The texts that were read: SKILL.md and what it links to."""
 
 
-def references_in(skill: Skill, *, own_folder: str = ".") -> References:
+def references_in(skill: Skill, *, own_folder: str = ".", workspace: Path | None = None) -> References:
     """Reads SKILL.md and the local markdown it links to, each file once, and starts nothing.
 
     `own_folder` stands for `{baseDir}` in arguments: scripts start in their skill's folder, or in a copy of it.
+    A file that an argument names must be there, in the skill or in `workspace`; else it is an example.
     """
     places = SkillPlaces(skill)
     own = skill.metadata.skill_path.name
@@ -67,7 +69,7 @@ def references_in(skill: Skill, *, own_folder: str = ".") -> References:
         text = with_folders_marked(text[: min(room, FILE_CHARACTERS)])
         room -= len(text)
         folder = posixpath.dirname(source)
-        reader = _Reader(places, folder, own_folder)
+        reader = _Reader(places, folder, own_folder, () if workspace is None else (workspace,))
         for passage in islice(passages_in(text), passages_left):
             passages_left -= 1
             linked = places.text_file(passage.text.strip(), folder) if passage.kind in ("link", "span") else None
@@ -75,9 +77,21 @@ def references_in(skill: Skill, *, own_folder: str = ".") -> References:
                 files.append(linked)
                 waiting.append((linked, depth + 1))
             for reference in reader.references(passage):
-                # A command is what it runs; what cannot run is told once for each script.
                 commands.setdefault((reference.script, reference.status, *reference.argv), reference)
-    return References(tuple(commands.values())[:COMMANDS], tuple(files))
+    return References(_told(commands.values())[:COMMANDS], tuple(files))
+
+
+def _told(found: Iterable[ScriptReference]) -> tuple[ScriptReference, ...]:
+    """A command is what it runs; what cannot run, or is one of several examples, is told once for each script."""
+    every = list(found)
+    examples = varied([(each.script, *each.argv) for each in every])
+    told: dict[tuple[str, ...], ScriptReference] = {}
+    for each in every:
+        is_ready = each.status == "command" and (each.script, *each.argv) not in examples
+        status = "needs_arguments" if each.status == "command" and not is_ready else each.status
+        argv = each.argv if is_ready else ()
+        told.setdefault((each.script, status, *argv), replace(each, status=status, argv=argv))
+    return tuple(told.values())
 
 
 def _read_text(path: Path) -> str:
@@ -104,6 +118,8 @@ class _Reader:
     places: SkillPlaces
     folder: str
     own_folder: str
+    more_folders: tuple[Path, ...] = ()
+    """Where else a file that an argument names may lie."""
 
     def references(self, passage: Passage) -> Iterator[ScriptReference]:
         if passage.is_discouraged:
@@ -144,10 +160,9 @@ class _Reader:
             return
         texts = tuple(word.text.replace(SKILL, self.own_folder) for word in invocation.arguments)
         is_ready = command.is_plain and where is not None and not (where and texts)
-        for word, text in zip(invocation.arguments, texts, strict=True):
-            is_ready = is_ready and PLUGIN not in text and not is_example(word, text, self.places.base)
-        status, argv = ("command", texts) if is_ready else ("needs_arguments", ())
-        yield ScriptReference(script, status, argv, _as_written(command))
+        is_ready = is_ready and not any(PLUGIN in text for text in texts)
+        is_ready = is_ready and not has_examples(invocation.arguments, texts, (self.places.base, *self.more_folders))
+        yield ScriptReference(script, "command" if is_ready else "needs_arguments", texts, _as_written(command))
 
     def locate(self, written: str, invocation: Invocation, where: str | None) -> str | None:
         if invocation.is_module:

@@ -1,17 +1,14 @@
-"""Text of a shell -> which file each command in it runs, and with which arguments; which of those are only examples."""
+"""Text of a shell -> which file each command in it runs, and with which arguments."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from skillkit.core.models.shell import Command, Word, commands_in
 
-__all__ = ["Invocation", "invocation_in", "is_example", "simple_commands", "typed_text"]
+__all__ = ["Invocation", "invocation_in", "simple_commands", "typed_text"]
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 PROMPT = re.compile(r"[ \t]*(?:[$%\u276f\u279c]|PS [^>\n]{0,80}>)[ \t]+")
@@ -43,24 +40,6 @@ WRAPPERS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 WORDS_IN_ONE_COMMAND = 1_000  # no command in instructions has more
 NO_FILE = {"python": ("-c", "-"), "node": ("-e", "--eval", "-p", "--print", "-"), "ruby": ("-e",), "perl": ("-e",)}
-
-# 92 of 100 commands in real instructions take arguments, and most of those are examples. What may be one counts as
-# one: a script that is not run costs a call, a script that runs on made-up arguments costs trust.
-EXAMPLE = re.compile(
-    r"<[^<>]*>|\{\{?[A-Za-z_][\w .|/-]*\}?\}|\.\.\.|…"
-    r"|(?:^|/)path/(?:to|of)(?:/|$)|/absolute/path|\byour(?:[-_ ]|$)|\bx{3,}\b|\bexample\.(?:com|org|net)\b"
-    r"|\[[A-Za-z-][^\[\]]*\]",
-    re.IGNORECASE,
-)
-CAPITALS = re.compile(r"(?=..)[A-Z][A-Z0-9]*(?:[-_ ][A-Z0-9]+)*")
-STANDS_FOR_A_TEXT = re.compile(
-    r"(?:(?:some|the|a|an|my|search|user|short|long) )?"
-    r"(?:query|text|prompt|message|keyword|keywords|topic|title|name|description|question|input|value|content|string"
-    r"|search terms?|terms?|filename|file|url|command)(?: here)?",
-    re.IGNORECASE,
-)
-FILE_NAME = re.compile(r".*\.[A-Za-z][A-Za-z0-9]{0,5}")
-ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,30 +133,3 @@ def _after_options(words: Sequence[Word], valued: Sequence[str]) -> list[Word]:
     while rest and rest[0].text[:1] in ("-", "+") and len(rest[0].text) > 1:
         rest = rest[2 if rest[0].text in valued else 1 :]
     return rest
-
-
-def is_example(word: Word, text: str, base: Path) -> bool:
-    """`text` is the word with the skill's folder filled in; a file that the skill does not have is an example."""
-    if not word.is_literal:
-        return True
-    value = text.partition("=")[2] if text.startswith("-") and "=" in text else text
-    if not value or _is_json(value):
-        return False
-    if EXAMPLE.search(value) or CAPITALS.fullmatch(value) or (word.is_quoted and STANDS_FOR_A_TEXT.fullmatch(value)):
-        return True
-    return _names_a_file(value) and not os.path.exists(base / value)
-
-
-def _names_a_file(text: str) -> bool:
-    """An address is not a file, and neither is a sentence with a full stop."""
-    if text.startswith("-") or ADDRESS.match(text) or any(char.isspace() for char in text) or "\0" in text:
-        return False
-    return "/" in text or "\\" in text or FILE_NAME.fullmatch(text) is not None
-
-
-def _is_json(text: str) -> bool:
-    """Of the kinds that look like examples: objects and lists."""
-    try:
-        return text[0] in "{[" and json.loads(text) is not None
-    except (ValueError, RecursionError):
-        return False

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentLoadError
+from skillkit.core.models.detect.commanded import commanded_paths
 from skillkit.core.models.detect.descriptions import description_of
 from skillkit.core.models.detect.languages import (
     DATA_EXTENSIONS,
@@ -18,7 +20,7 @@ from skillkit.core.models.detect.languages import (
 )
 from skillkit.core.values.skills import ScriptMetadata
 
-__all__ = ["INTERPRETER_MAP", "LANGUAGE_INTERPRETERS", "ScriptDetector", "language_at"]
+__all__ = ["INTERPRETER_MAP", "LANGUAGE_INTERPRETERS", "SHORTAGES", "ScriptDetector", "language_at"]
 
 _HEAD_BYTES = 8192
 _SHEBANG_LIMIT = 256  # characters; Linux reads no more
@@ -30,14 +32,15 @@ _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 # A file may become a pipe or a link between listing and opening: neither may block or lead away.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
-_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What passes; a list without what could not be read meanwhile would stay."""
 
 # Junctions do not call themselves links.
 _ANY_FOLDER_MAY_BE_A_LINK = os.name == "nt"
 
 
 class ScriptDetector:
-    """Finds scripts in `scripts/`, at most `max_depth` folders below it, and beside `SKILL.md`."""
+    """Finds scripts in `scripts/`, at most `max_depth` folders below it, beside `SKILL.md`, and where that says so."""
 
     __slots__ = ("max_depth",)
 
@@ -46,10 +49,11 @@ class ScriptDetector:
             raise ValueError(f"max_depth counts folders below scripts/ and cannot be negative: {max_depth}.")
         self.max_depth = max_depth
 
-    def detect_scripts(self, base_dir: Path) -> list[ScriptMetadata]:
+    def detect_scripts(self, base_dir: Path, instructions: Callable[[], str] | None = None) -> list[ScriptMetadata]:
         """Never raises for what is on disk: what cannot be listed or read is left out.
 
-        While descriptors or memory are short, nobody can tell what there is: ContentLoadError.
+        In other folders of a skill, the files that its instructions write as a command are scripts too. While
+        descriptors or memory are short, nobody can tell what there is: ContentLoadError.
         """
         try:
             root = os.path.realpath(base_dir)
@@ -57,6 +61,8 @@ class ScriptDetector:
             return []
         walk = _Walk(root, self.max_depth)
         walk.gather()
+        if instructions is not None:
+            walk.gather_named(commanded_paths(instructions()))
         scripts = [_script_at(relative, walk.files[relative]) for relative in sorted(walk.files)]
         return [script for script in scripts if script is not None]
 
@@ -104,6 +110,23 @@ class _Walk:
             if path not in self._entered:
                 self._entered.add(path)
                 self._list_folder(relative, path, depth)
+
+    def gather_named(self, paths: Iterable[str]) -> None:
+        """Those of `paths` that are files of this skill, and of no other skill below it."""
+        for relative in paths:
+            path = f"{self.root}/{relative}"
+            if relative in self.files or not os.path.isfile(path):
+                continue
+            real = self._inside(path)
+            if real is not None and not self._is_foreign(os.path.dirname(real)):
+                self.files[relative] = real
+
+    def _is_foreign(self, folder: str) -> bool:
+        while folder != self.root:
+            if any(_marks_foreign_folder(entry.name) for entry in _entries(folder)):
+                return True
+            folder = os.path.dirname(folder)
+        return False
 
     def _list_folder(self, relative: str, path: str, depth: int) -> None:
         entries = _entries(path)
@@ -157,8 +180,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _require_no_shortage(error: Exception, path: str) -> None:
-    """It passes; a list without what could not be read meanwhile would stay."""
-    if getattr(error, "errno", None) in _SHORTAGES:
+    if getattr(error, "errno", None) in SHORTAGES:
         raise ContentLoadError(f"{path} cannot be read now: {error}. Close files or wait, then try again.") from error
 
 

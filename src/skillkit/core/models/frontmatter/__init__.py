@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from skillkit.core.exceptions import InvalidFrontmatterError
 from skillkit.core.models.frontmatter.texts import Note, Value, split_tools, text_of
+from skillkit.core.values.text import grouped
 
 __all__ = [
     "BLOCK_LIMIT_CHARACTERS",
@@ -50,7 +51,7 @@ def read_frontmatter(raw: bytes) -> Frontmatter:
     start, end, body_start = _fences(text, notes)
     if end - start > BLOCK_LIMIT_CHARACTERS:
         raise InvalidFrontmatterError(
-            f"The frontmatter has {end - start} characters; the limit is {BLOCK_LIMIT_CHARACTERS}.",
+            f"The frontmatter has {grouped(end - start)} characters; the limit is {grouped(BLOCK_LIMIT_CHARACTERS)}.",
             line=1,
             remedy="Move long text into the body.",
         )

@@ -9,6 +9,7 @@ import yaml
 
 from skillkit.core.exceptions import InvalidFrontmatterError, InvalidYAMLError
 from skillkit.core.models.frontmatter.texts import Note, Value, as_written, child_block, entries, quote
+from skillkit.core.values.text import grouped
 
 __all__ = ["BlockReader"]
 
@@ -231,7 +232,7 @@ def _single_node(block: str) -> yaml.Node | None:
 
 def _too_much(line: int) -> InvalidYAMLError:
     return InvalidYAMLError(
-        f"The frontmatter holds more than {NODE_LIMIT} values or {DEPTH_LIMIT} levels.",
+        f"The frontmatter holds more than {grouped(NODE_LIMIT)} values or {DEPTH_LIMIT} levels.",
         line=line,
         remedy="Write it without aliases and deep nesting.",
     )
