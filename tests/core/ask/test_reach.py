@@ -36,6 +36,7 @@ def test_the_walls_of_a_guarded_run() -> None:
         "It can read the system's programs and the skill /skills/demo, and change neither.",
         "It cannot read or write any other file of yours.",
         "It can write to a work folder of its own.",
+        "It has a home folder of its own, which is kept for its next runs.",
         "It can start programs, up to 64 at a time, each with up to 1,024 MB of memory, 256 open files and 100 MB a file.",
         "Of your environment variables it gets the language and PATH, no secrets.",
         "After 30 seconds it is stopped, with everything it started.",

@@ -35,6 +35,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         variables=policy.pass_environment,
         all_variables=policy.inherit_environment,
         working_directory=policy.working_directory,
+        home=policy.home,
         interpreters=policy.allowed_interpreters,
         interpreter=command.interpreter if command else "",
         program=(command.argv[0], real_path(command.argv[0])) if command else (),
@@ -98,6 +99,9 @@ def _files(
         is_writing = workspace is not None or bool(policy.writable_paths)
         yield f"{NO_OTHER_FILE}{HARD_LINKS if is_writing else ''}."
     yield "It can write to a work folder of its own."
+    if policy.home == "kept" and not policy.allow_filesystem:
+        sending = " It can send what it kept there." if policy.allow_network else ""
+        yield f"It has a home folder of its own, which is kept for its next runs.{sending}"
 
 
 def _neighbours(tier: str) -> Iterator[str]:

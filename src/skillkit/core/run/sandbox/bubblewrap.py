@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import MEGABYTE, Confined, Reach, Sandbox, descriptor
-from skillkit.core.run.sandbox.machine import Machine, Mount, Mounts, has_socket_in, mounts_for
+from skillkit.core.run.sandbox.machine import NEW_HOME, Machine, Mount, Mounts, has_socket_in, home_inside, mounts_for
+from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import READ_FROM_CODE, Isolation
 
 __all__ = ["MOUNTER", "BubblewrapSandbox"]
@@ -34,7 +35,6 @@ READY, GO = 8, 9  # its descriptors; single digits, a plain shell takes no other
 MOST_PLACES = 40  # that are mounted by descriptor; the others by name, and then compared
 FEW_GUARDS = 12  # as many mounts bwrap makes sooner than the mounter starts
 
-HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
 TEMPORARY = "/tmp"  # noqa: S108 - as above
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL".split()
 # Without them bwrap's first process inside stays in the group that the runner kills, which is its only end.
@@ -80,7 +80,7 @@ class BubblewrapSandbox(Sandbox):
         mounts = mounts_for(reach, self.machine)
         unix_sockets = not (reach.network or reach.opens_folders or self.has_socket_in(reach.interpreter))
         program = seccomp.program(network=reach.network, unix_sockets=unix_sockets)
-        contents: tuple[bytes, ...] = (program, *self._accounts())
+        contents: tuple[bytes, ...] = (program, *self._accounts(reach))
         start: tuple[str, ...] = ()
         places: list[Judged] = []
         if self.mounter and self.needs_mounter(reach):
@@ -97,12 +97,16 @@ class BubblewrapSandbox(Sandbox):
                 *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
             ),
             cwd="/",
-            environment={**environment, "TMPDIR": TEMPORARY, **({} if reach.filesystem else {"HOME": HOME})},
+            environment=self._environment(environment, reach),
             contents=contents,
             isolation=self._isolation(reach, unix_sockets=unix_sockets),
             places=tuple(places),
             refusals=REFUSALS,
         )
+
+    def _environment(self, environment: Mapping[str, str], reach: Reach) -> dict[str, str]:
+        own = {"TMPDIR": TEMPORARY} if reach.filesystem else {"TMPDIR": TEMPORARY, "HOME": home_inside(reach)}
+        return {**(home_variables(TEMPORARY) if reach.home else {}), **environment, **own}
 
     def needs_mounter(self, reach: Reach) -> bool:
         """Whether bwrap alone could not guard all, or would take too long for it."""
@@ -141,12 +145,12 @@ class BubblewrapSandbox(Sandbox):
         # Root could otherwise write the kernel's settings: bwrap covers them only for others.
         options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
         options += ["--perms", "1777", *size, "/dev/shm", "--perms", "1777", *size, TEMPORARY]  # noqa: S108 - inside
-        return [*options, "--perms", "0700", "--dir", HOME]
+        return options if reach.home else [*options, "--perms", "0700", "--dir", NEW_HOME]
 
-    def _accounts(self) -> tuple[bytes, bytes]:
+    def _accounts(self, reach: Reach) -> tuple[bytes, bytes]:
         """A list of accounts that names nobody of the host."""
         uid, gid = self.machine.uid, self.machine.gid
-        user = f"skill:x:{uid}:{gid}:skill:{HOME}:/bin/sh\n"
+        user = f"skill:x:{uid}:{gid}:skill:{home_inside(reach)}:/bin/sh\n"
         nobody = "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n" if uid != UNMAPPED_ID else ""
         nogroup = "nogroup:x:65534:\n" if gid != UNMAPPED_ID else ""
         return (user + nobody).encode(), (f"skill:x:{gid}:\n" + nogroup).encode()
