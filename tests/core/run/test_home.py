@@ -6,6 +6,7 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.running import made_manager, only_record
@@ -47,7 +48,7 @@ def run(manager: SkillManager, *words: str, script: str = "run") -> str:
     return result.stdout.strip()
 
 
-def grocery_list(folder: Path, policy: ScriptPolicy = KEPT, **settings: object) -> SkillManager:
+def grocery_list(folder: Path, policy: ScriptPolicy = KEPT, **settings: Any) -> SkillManager:
     return made_manager(folder, {"scripts/run.py": GROCERIES}, policy=policy, **settings)
 
 

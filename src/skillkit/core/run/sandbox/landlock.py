@@ -116,7 +116,7 @@ class LandlockSandbox(Sandbox):
                 **own,
             },
             contents=(
-                json.dumps(self._instructions(reach, [temporary] if reach.home else [home, temporary])).encode(),
+                json.dumps(self._instructions(reach, folders)).encode(),
                 program,
             ),
             isolation=self._isolation(reach),
