@@ -67,7 +67,7 @@ def wall_sentences(
         open_doors = "It can use the network, and read and write every file that you can."
         return (open_doors, "Its memory and its files are not limited.", *_start(starts_in), *environment, ending)
     return (
-        _network(policy),
+        _network(policy, tier),
         *_files(policy, skill, workspace, granted),
         *_start(starts_in),
         *_neighbours(tier),
@@ -77,10 +77,11 @@ def wall_sentences(
     )
 
 
-def _network(policy: ScriptPolicy) -> str:
+def _network(policy: ScriptPolicy, tier: str) -> str:
     if policy.allow_network:
         return "It can use the network: it can send what it reads to anybody."
-    return "It cannot use the network."
+    own = " What it starts itself it can reach, on a loopback of its own." if tier == "bubblewrap" else ""
+    return f"It cannot use the network.{own}"
 
 
 def _files(

@@ -33,6 +33,7 @@ from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 from skillkit.core.run.source import relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
     able_to_guard,
+    able_to_scope,
     can_count_together,
     count_together,
     explain_failure,
@@ -146,6 +147,7 @@ class Here:
             if sandbox.has_walls:
                 home = open_home(self.homes, decided, policy)
                 reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded, home)
+                sandbox = able_to_scope(sandbox, reach)
                 if sandbox.needs_mounter(reach):
                     sandbox = able_to_guard(sandbox, reach, policy)
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"

@@ -57,6 +57,7 @@ VISIBLE = (
     "no shared memory: locks and pools of multiprocessing fail",
     "temporary files are limited one by one, not in total",
 )
+NO_LOOPBACK = "loopback is closed too: nobody reaches a server that the script starts"
 ENTRY_BY_ENTRY = "folders with protected entries are granted entry by entry: nothing new can be made directly in them"
 ROOT_PROCESSES = "the number of processes is not limited for root"
 BEFORE_ABI = {
@@ -185,7 +186,7 @@ class LandlockSandbox(Sandbox):
         degraded = [*VISIBLE, *(lack for needed, lack in BEFORE_ABI.items() if self.version < needed)]
         if reach.filesystem or any(is_inside(each, path) for each in _read_only(reach) for path in _shared(reach)):
             degraded.append(ENTRY_BY_ENTRY)
-        degraded += reach.notes
+        degraded += [*([] if reach.network else [NO_LOOPBACK]), *reach.notes]
         if self.is_root:
             degraded.append(ROOT_PROCESSES)
         else:
