@@ -184,7 +184,8 @@ class Flow:
         first = commands[0]
         starts_in = [each.working_directory for each in commands]
         longest = max(each.timeout for each in commands)
-        return self._sentences(first.base_directory, first.workspace, granted, longest, starts_in)
+        own = [folder for each in commands for folder in self.here.program_folders(each)]
+        return self._sentences(first.base_directory, first.workspace, granted, longest, starts_in, own)
 
     def reach_of_any(self, folder: Path) -> tuple[str, ...]:
         """The same for whichever script of the skill in this folder, wherever it is run."""
@@ -197,6 +198,7 @@ class Flow:
         granted: Sequence[str],
         timeout: float,
         starts_in: Sequence[str] = (),
+        programs: Sequence[str] = (),
     ) -> tuple[str, ...]:
         from skillkit.core.ask.reach import wall_sentences
 
@@ -209,6 +211,7 @@ class Flow:
             timeout=timeout,
             is_root=_is_root(),
             starts_in=starts_in,
+            programs=tuple(dict.fromkeys(programs)),
         )
 
     def bounds(self, command: ScriptCommand | None) -> Bounds:

@@ -93,12 +93,12 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize(("interpreter", "text"), [(name, text) for name, texts in IN_SKILL.items() for text in texts])
 def test_who_uses_its_own_files_by_a_relative_name_starts_in_its_skill(interpreter: str, text: str) -> None:
-    assert starts_in_skill(text.encode(), interpreter, OWN, "a")
+    assert starts_in_skill(text.encode(), interpreter, OWN)
 
 
 @pytest.mark.parametrize(("interpreter", "text"), [(name, text) for name, texts in ELSEWHERE.items() for text in texts])
 def test_who_does_not_starts_in_the_workspace(interpreter: str, text: str) -> None:
-    assert not starts_in_skill(text.encode(), interpreter, OWN, "a")
+    assert not starts_in_skill(text.encode(), interpreter, OWN)
 
 
 @pytest.mark.parametrize("interpreter", ["python3", "bash", "node", "ruby", "perl", "tsx"])
@@ -106,4 +106,4 @@ def test_who_does_not_starts_in_the_workspace(interpreter: str, text: str) -> No
     "text", [b"", b"\xff\x00\xfe", b"(" * 5000, b"'" * 100_000, b"open('" * 50_000, b"$(" * 10_000]
 )
 def test_no_text_fails(interpreter: str, text: bytes) -> None:
-    assert starts_in_skill(text, interpreter, OWN, "a") in (True, False)
+    assert starts_in_skill(text, interpreter, OWN) in (True, False)

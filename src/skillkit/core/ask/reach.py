@@ -54,10 +54,12 @@ def wall_sentences(
     timeout: float,
     is_root: bool,
     starts_in: Collection[str] = (),
+    programs: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """For the walls called `tier`; `granted` are paths that the arguments name.
 
     `starts_in` are the kinds of folder that scripts start in, `skill` or `workspace`; empty where no script is known.
+    `programs` are folders of the caller's own interpreters, which count as the system's.
     """
     ending = f"After {timeout:g} seconds it is stopped, with everything it started."
     environment = tuple(_environment(policy))
@@ -68,7 +70,7 @@ def wall_sentences(
         return (open_doors, "Its memory and its files are not limited.", *_start(starts_in), *environment, ending)
     return (
         _network(policy, tier),
-        *_files(policy, skill, workspace, granted),
+        *_files(policy, skill, workspace, granted, programs),
         *_start(starts_in),
         *_neighbours(tier),
         _limits(policy, tier, is_root=is_root),
@@ -85,12 +87,17 @@ def _network(policy: ScriptPolicy, tier: str) -> str:
 
 
 def _files(
-    policy: ScriptPolicy, skill: str, workspace: Workspace | str | None, granted: Sequence[str]
+    policy: ScriptPolicy,
+    skill: str,
+    workspace: Workspace | str | None,
+    granted: Sequence[str],
+    programs: Sequence[str],
 ) -> Iterator[str]:
     if policy.allow_filesystem:
         yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
     else:
-        yield f"It can read the system's programs and the skill {skill}, and change neither."
+        own, neither = (f", those in {_listed(programs)}", "none") if programs else ("", "neither")
+        yield f"It can read the system's programs{own} and the skill {skill}, and change {neither}."
         if workspace is not None:
             yield (
                 f"It can read and write the workspace {workspace}, but not change in it {sentence_of_groups()}. "

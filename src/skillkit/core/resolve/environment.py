@@ -17,6 +17,7 @@ from skillkit.core.exceptions import InterpreterNotAllowedError, InterpreterNotF
 from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.paths import is_decided_inside, is_inside, real_path
 from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.runs import OwnProgram
 
 __all__ = [
     "Interpreter",
@@ -26,6 +27,7 @@ __all__ = [
     "interpreter_for",
     "is_never_passed",
     "is_within",
+    "own_programs",
     "programs_on",
     "script_environment",
     "search_path",
@@ -56,6 +58,7 @@ Runner = Callable[[Sequence[str], str], str]
 # `sh` counts as bash: it runs shell scripts where bash is missing.
 PROGRAMS = {"bash": ("bash", "sh"), "python3": ("python3", "python"), "cmd": ("cmd.exe", "cmd")}
 LISTED_AS = {"powershell": "pwsh"}
+SYSTEM_FOLDERS = frozenset(("/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"))
 # What makes a program say where its real binary is.
 SELF_QUESTIONS = {
     "python3": ("-c", "import sys; print(sys.executable)"),
@@ -172,6 +175,24 @@ def find_program(name: str, path: str, run: Runner, closed: Sequence[Path]) -> s
             _found[name, path] = program
             return program
     return ""
+
+
+def own_programs(names: Iterable[str], path: str, run: Runner, closed: Sequence[Path] = ()) -> tuple[OwnProgram, ...]:
+    """Of these interpreters, those that the caller's PATH gives from elsewhere than the system's own folders."""
+    found: list[OwnProgram] = []
+    for name in sorted(names):
+        first = next((each for each in programs_on(name, path) if not is_within(each, closed)), "")
+        if not first or os.path.dirname(first) in SYSTEM_FOLDERS:
+            continue
+        program = find_program(name, path, run, closed)
+        if program:
+            called = [each for each in PROGRAMS.get(name, (name,)) if any(_on(each, path))]
+            found += [OwnProgram(each, program, is_shim=program != first) for each in called]
+    return tuple(found)
+
+
+def _on(program: str, path: str) -> Iterable[str]:
+    return (folder for folder in path.split(os.pathsep) if os.access(os.path.join(folder, program), os.X_OK))
 
 
 def forget_interpreters() -> None:

@@ -12,7 +12,6 @@ import posixpath
 import re
 import warnings
 from collections.abc import Iterator
-from functools import lru_cache
 
 from skillkit.core.models.shell import commands_in
 
@@ -51,29 +50,11 @@ LITERAL = re.compile(r"(['\"`])((?:(?!\1)[^\\\n]){1,300})\1")
 COMMENT = re.compile(r"^\s*(?://|#|\*|/\*)")
 
 
-def starts_in_skill(text: bytes, interpreter: str, entries: tuple[str, ...], digest: str) -> bool:
-    """`entries` are the skill's files by relative path; `digest` says which content that is."""
-    return _starts_in_skill(text[:READ_BYTES], interpreter, _Names(entries, digest))
-
-
-class _Names:
-    """What a skill holds, as a relative path may name it; one content has one digest."""
-
-    def __init__(self, entries: tuple[str, ...], digest: str) -> None:
-        self.entries, self.digest = entries, digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Names) and self.digest == other.digest
-
-
-@lru_cache(maxsize=512)
-def _starts_in_skill(text: bytes, interpreter: str, names: _Names) -> bool:
-    files = {*names.entries}
+def starts_in_skill(text: bytes, interpreter: str, entries: tuple[str, ...]) -> bool:
+    """`entries` are the skill's files by relative path."""
+    files = {*entries}
     folders = {above for path in files for above in _above(path)}
-    said = text.decode("utf-8", "replace")
+    said = text[:READ_BYTES].decode("utf-8", "replace")
     found = _python(said) if interpreter.startswith("python") else None
     if found is None:
         found = _shell(said) if interpreter in ("bash", "sh") else _others(said, interpreter)

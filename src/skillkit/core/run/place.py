@@ -28,7 +28,7 @@ from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.home import open_home, told_of_home
 from skillkit.core.run.outcome import outcome
 from skillkit.core.run.process import run_confined
-from skillkit.core.run.reach import granted_paths, named_paths, reach_of, writable_roots
+from skillkit.core.run.reach import granted_paths, named_paths, own_interpreters, reach_of, writable_roots
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 from skillkit.core.run.source import relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
@@ -106,6 +106,10 @@ class Here:
     def granted_paths(self, command: ScriptCommand) -> tuple[str, ...]:
         """What of the user's the arguments open, as a person is shown it."""
         return granted_paths(command, self.state_folder)
+
+    def program_folders(self, command: ScriptCommand) -> tuple[str, ...]:
+        """Where the caller's own interpreters are that a run sees beside the system's."""
+        return own_interpreters(command, self.state_folder).folders
 
     def manifest(self, command: ScriptCommand) -> Manifest:
         """What the skill held when it was decided about."""

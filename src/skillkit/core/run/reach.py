@@ -12,12 +12,12 @@ from skillkit.core.paths import Judged, is_inside, judge, real_path
 from skillkit.core.paths.forbidden import forbidden_paths, open_paths
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
 from skillkit.core.run.sandbox.base import Reach
-from skillkit.core.run.sandbox.machine import interpreter_paths
+from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
 from skillkit.core.store.homes import Home
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import ScriptCommand
 
-__all__ = ["granted_paths", "named_paths", "reach_of", "writable_roots"]
+__all__ = ["OwnInterpreters", "granted_paths", "named_paths", "own_interpreters", "reach_of", "writable_roots"]
 
 PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
 NOT_LOADED = "code that would be loaded unasked was taken out of the home: {0}"
@@ -51,7 +51,8 @@ def reach_of(
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
     put_back = {each.path for each in guarded.keepsakes}
     in_rules = [each for each in guarded.places if each.path not in put_back]
-    interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
+    own = own_interpreters(command, state_folder)
+    interpreter = own.folders
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
     protected = [*(each.path for each in in_rules), *guarded.around]
     if policy.allow_filesystem:
@@ -68,6 +69,9 @@ def reach_of(
         snapshot=str(snapshot) if snapshot else None,
         work=private,
         interpreter=interpreter,
+        programs=own.programs,
+        searched_first=own.searched_first,
+        masked=masked_files(interpreter),
         home=own_home[0] if own_home else None,
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
@@ -83,6 +87,34 @@ def reach_of(
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+class OwnInterpreters(NamedTuple):
+    """What of the caller's environment stands inside like the system: folders, read-only, and names on PATH."""
+
+    folders: tuple[str, ...]
+    programs: dict[str, str]
+    searched_first: tuple[str, ...]
+
+
+def own_interpreters(command: ScriptCommand, state_folder: Path) -> OwnInterpreters:
+    """The script's own interpreter, and those it may call, but for what lies in or holds a closed place."""
+    home = os.path.expanduser("~")
+    folders = {*interpreter_paths(command.argv[0], home=home)}
+    programs: dict[str, str] = {}
+    first: list[str] = []
+    places = forbidden_paths(state_folder) if command.own_programs else None
+    for each in command.own_programs:
+        needed = interpreter_paths(each.path, home=home)
+        if places is None or any(places.covers(real_path(path)) for path in needed):
+            continue
+        folders.update(needed)
+        if each.is_shim and is_in_venv(each.path):
+            first.append(os.path.dirname(each.path))
+        elif each.is_shim:
+            programs[each.name] = each.path
+    outermost = [path for path in folders if not any(path != other and is_inside(path, other) for other in folders)]
+    return OwnInterpreters(tuple(sorted(outermost)), programs, tuple(dict.fromkeys(first)))
 
 
 class _Opened(NamedTuple):

@@ -59,6 +59,15 @@ class Manifest:
     entries: tuple[tuple[str, str], ...]
 
 
+class OwnProgram(NamedTuple):
+    """An interpreter of the caller's own, from elsewhere than the system, that a script may call by its name."""
+
+    name: str
+    path: str
+    is_shim: bool
+    """Whether PATH has a version manager's stand-in, which finds nothing inside walls."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptCommand:
     """One script, ready to start: nothing here needs looking up again."""
@@ -96,6 +105,8 @@ class ScriptCommand:
     """Whether a model chose the arguments."""
     call_id: str = ""
     """By which the surface tells two equal calls apart."""
+    own_programs: tuple[OwnProgram, ...] = ()
+    """The caller's interpreters that it may call, beside its own."""
     from_instructions: bool = False
     """Whether the skill's text asks for this run, and nobody else."""
     is_program: bool = False

@@ -37,6 +37,7 @@ MOST_PLACES = 40  # that are mounted by descriptor; the others by name, and then
 FEW_GUARDS = 12  # as many mounts bwrap makes sooner than the mounter starts
 
 TEMPORARY = "/tmp"  # noqa: S108 - as above
+PROGRAMS = "/run/skillkit/bin"  # the caller's interpreters by the names that scripts call
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL".split()
 # Without them bwrap's first process inside stays in the group that the runner kills, which is its only end.
 WITH_THREAD = ("--die-with-parent", "--new-session")
@@ -119,6 +120,8 @@ class BubblewrapSandbox(Sandbox):
 
     def _environment(self, environment: Mapping[str, str], reach: Reach) -> dict[str, str]:
         own = {"TMPDIR": TEMPORARY} if reach.filesystem else {"TMPDIR": TEMPORARY, "HOME": home_inside(reach)}
+        if reach.programs or reach.searched_first:
+            own["PATH"] = reach.search_path(PROGRAMS, environment.get("PATH") or os.defpath)
         return {**(home_variables(TEMPORARY) if reach.home else {}), **environment, **own}
 
     def needs_mounter(self, reach: Reach) -> bool:
@@ -154,6 +157,8 @@ class BubblewrapSandbox(Sandbox):
             options += ["--symlink", target, path] if target else ["--ro-bind", path, path]
         for path in self.machine.network_settings if reach.network else ():
             options += ["--ro-bind-try", path, path]
+        for name, target in reach.programs.items():
+            options += ["--symlink", target, f"{PROGRAMS}/{name}"]
         options += ["--file", descriptor(1), "/etc/passwd", "--file", descriptor(2), "/etc/group"]
         if not reach.network:  # else the host's are there
             options += ["--file", descriptor(3), "/etc/hosts", "--file", descriptor(4), "/etc/nsswitch.conf"]
@@ -181,7 +186,8 @@ class BubblewrapSandbox(Sandbox):
         processes = () if self.machine.is_root else (f"{limits.processes} processes",)
         return Isolation(
             tier=self.tier,
-            files="the user's files (mount namespace)" if reach.filesystem else "mount namespace",
+            files=("the user's files (mount namespace)" if reach.filesystem else "mount namespace")
+            + reach.own_programs,
             network=("the host's" if reach.network else "its own loopback (network namespace, system call filter)")
             + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",

@@ -100,11 +100,13 @@ class LandlockSandbox(Sandbox):
             raise SandboxUnavailableError.because("This kernel has no Landlock", remedy, missing=(self.tier,))
         is_old = self.version < TRUNCATE_ABI
         program = seccomp.program(network=reach.network, unix_sockets=False, fake_metadata=True, guard_truncate=is_old)
-        home, temporary = (os.path.join(reach.work, name) for name in PRIVATE_FOLDERS)
-        folders = [temporary] if reach.home else [home, temporary]
+        home, temporary, programs = (os.path.join(reach.work, name) for name in PRIVATE_FOLDERS)
+        folders = [temporary, *([] if reach.home else [home]), *([programs] if reach.programs else [])]
         own = {"TMPDIR": temporary} if reach.filesystem else {"TMPDIR": temporary, "HOME": reach.home or home}
         if "PATH" in environment and not reach.filesystem:
             own["PATH"] = _reachable(environment["PATH"], reach)
+        if reach.programs or reach.searched_first:
+            own["PATH"] = reach.search_path(programs, own.get("PATH") or environment.get("PATH") or os.defpath)
         keeper = (self.python, "-I", "-S", "-X", "utf8", "-c", START, PARTS, descriptor(0), descriptor(1), "--")
         return Confined(
             argv=(*keeper, *argv),
@@ -130,6 +132,7 @@ class LandlockSandbox(Sandbox):
         limits["RLIMIT_CPU"][1] += 1  # the signal that a program can take comes first
         return {
             "folders": folders,
+            "links": {os.path.join(folders[-1], name): target for name, target in reach.programs.items()},
             "limits": limits,
             "processes": reach.limits.processes,
             "ruleset": self._ruleset(reach),
@@ -194,7 +197,7 @@ class LandlockSandbox(Sandbox):
         closed = "seccomp + landlock tcp" if self.version >= TCP_ABI else "seccomp"
         return Isolation(
             tier=self.tier,
-            files=f"landlock ABI {self.version}",
+            files=f"landlock ABI {self.version}{reach.own_programs}",
             network="open, no unix sockets" if reach.network else closed,
             processes="landlock scope" if self.version >= SCOPES_ABI else "session",
             kill="subreaper",
@@ -219,7 +222,7 @@ def _grant(
 
 def _reading(path: str, reach: Reach, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Iterator[Grant]:
     """Around what is hidden below, entry by entry; the folders can be listed all the same."""
-    hidden = tuple(each for each in reach.hidden if is_inside(each, path))
+    hidden = tuple(each for each in (*reach.hidden, *reach.masked) if is_inside(each, path))
     if hidden:
         yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional, reach=reach)
     yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional, reach=reach)
