@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.running import made_manager
@@ -47,9 +48,7 @@ def put_first(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join((*map(str, folders), "/usr/local/bin", "/usr/bin", "/bin")))
 
 
-def run(
-    folder: Path, text: str, *words: str, name: str = "scripts/run.sh", **settings: object
-) -> ScriptExecutionResult:
+def run(folder: Path, text: str, *words: str, name: str = "scripts/run.sh", **settings: Any) -> ScriptExecutionResult:
     with made_manager(folder, {name: text}, policy=WALLS, **settings) as manager:
         return manager.execute_skill_script("demo", "run", argv=words)
 

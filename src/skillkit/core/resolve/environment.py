@@ -159,9 +159,22 @@ def interpreter_for(
             allowed=listed,
         )
     raise InterpreterNotFoundError(
-        f"{' or '.join(names)!r} is not on PATH; a {language} script needs it. Install it or remove the script.",
-        interpreter=names[0],
+        _not_found(language, tuple(dict.fromkeys(names)), listed, path), interpreter=names[0]
     )
+
+
+def _not_found(language: str, names: tuple[str, ...], listed: tuple[str, ...], path: str) -> str:
+    """Of those that may run it; what is there may be too old for it."""
+    usable = [name for name in names if name in listed]
+    if language == "typescript" and "node" in usable and any(programs_on("node", path)):
+        versions = " or ".join(".".join(map(str, each)) for each in TYPES_STRIPPED_SINCE)
+        return (
+            f"The 'node' on PATH runs no TypeScript by itself; {versions} and later do. Install one of these, or 'tsx' "
+            "and add that to 'allowed_interpreters'."
+        )
+    wanted = " or ".join(map(repr, usable or names))
+    remedy = "Install it or remove the script." if usable else "Install one and add it to 'allowed_interpreters'."
+    return f"{wanted} is not on PATH; a {language} script needs it. {remedy}"
 
 
 def find_program(name: str, path: str, run: Runner, closed: Sequence[Path]) -> str:

@@ -25,6 +25,7 @@ from typing import Self
 from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
 from skillkit.core.paths.forbidden import note_writable, require_same
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.home import open_home, told_of_home
 from skillkit.core.run.outcome import outcome
 from skillkit.core.run.process import run_confined
@@ -272,6 +273,13 @@ class Place:
         self.here.counts_together = can_count_together()
         return count_together(self.confined, self.limits)
 
+    def _explain(self, ended: ProcessExit, isolation: Isolation, stdout: str, stderr: str) -> str:
+        """Why it failed, in a sentence; by the skill's own folder, which is what a person can change."""
+        has_network = self.reach.network or isolation.tier == "none"
+        failure = Failure(self.decided, stdout, stderr, ended.timed_out, isolation.tier, has_network)
+        walls = partial(explain_failure, self.reach, self.here.state_folder, self.placed.cwd, isolation.tier)
+        return hint_for(failure, walls if isolation.tier != "none" else None)
+
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
         seen, moved = list[ProcessExit](), tuple[SetAside, ...]()
@@ -285,10 +293,9 @@ class Place:
                 moved = self.guarding.end()
             isolation = _isolation_seen(isolation, seen[-1], source=self.source)
             artifacts = self.here.work_folders.artifacts(self.work)
-            explain = partial(explain_failure, self.reach, self.here.state_folder)
             result = _tell_of(
                 moved,
-                outcome(self.command, seen[-1], isolation, artifacts, explain if isolation.tier != "none" else None),
+                outcome(self.command, seen[-1], isolation, artifacts, partial(self._explain, seen[-1], isolation)),
             )
             if self.reach.home:
                 result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)

@@ -180,9 +180,9 @@ def refuse_crowded(folder: str) -> NoReturn:
     )
 
 
-def explain_failure(reach: Reach, state_folder: Path, stderr: str) -> str:
-    """Which wall a script ran into, by what it wrote to stderr."""
-    return explanation(stderr, reach, never_opened(state_folder))
+def explain_failure(reach: Reach, state_folder: Path, cwd: str, tier: str, text: str) -> str:
+    """Which wall a script ran into, by what it wrote."""
+    return explanation(text, reach, never_opened(state_folder), cwd=cwd, tier=tier)
 
 
 def require_walls(confined: Confined, argv: tuple[str, ...]) -> None:
