@@ -91,9 +91,9 @@ def put_first(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
 
 def typed(command: str) -> str:
     """In a shell; the PATH that it has afterwards."""
-    ended = subprocess.run(["bash", "-c", f"{command} >&2 && echo $PATH"], capture_output=True, text=True, check=False)
+    ended = subprocess.run(["bash", "-c", f"{command} && echo $PATH"], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout.strip()
+    return ended.stdout.splitlines()[-1]
 
 
 def command_in(hint: str) -> str:
