@@ -183,7 +183,10 @@ class Flow:
         """What the walls will and will not allow, in sentences."""
         granted = [path for each in commands for path in self.here.granted_paths(each)]
         first = commands[0]
-        return self._sentences(first.base_directory, first.workspace, granted, max(each.timeout for each in commands))
+        starts_in = [each.working_directory for each in commands]
+        longest = max(each.timeout for each in commands)
+        own = [folder for each in commands for folder in self.here.program_folders(each)]
+        return self._sentences(first.base_directory, first.workspace, granted, longest, starts_in, own)
 
     def _reach_in_short(self, commands: Sequence[ScriptCommand]) -> str:
         from skillkit.core.ask.reach import reach_in_short
@@ -197,7 +200,13 @@ class Flow:
         return self._sentences(folder, "it is run in", ["files and folders"], self.policy.timeout_seconds)
 
     def _sentences(
-        self, folder: Path, workspace: Workspace | str | None, granted: Sequence[str], timeout: float
+        self,
+        folder: Path,
+        workspace: Workspace | str | None,
+        granted: Sequence[str],
+        timeout: float,
+        starts_in: Sequence[str] = (),
+        programs: Sequence[str] = (),
     ) -> tuple[str, ...]:
         from skillkit.core.ask.reach import wall_sentences
 
@@ -209,6 +218,8 @@ class Flow:
             granted=granted,
             timeout=timeout,
             is_root=_is_root(),
+            starts_in=starts_in,
+            programs=tuple(dict.fromkeys(programs)),
         )
 
     def bounds(self, command: ScriptCommand | None) -> Bounds:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from skillkit import ScriptExecutionResult
+from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.outcome import outcome, signal_name
 from skillkit.core.values.runs import TRUNCATION_MARK, Artifact, Isolation, ProcessExit, ScriptCommand
 
@@ -32,6 +34,10 @@ COMMAND = ScriptCommand(
 )
 
 
+def hinted(stdout: str, stderr: str, command: ScriptCommand = COMMAND) -> str:
+    return hint_for(Failure(command, stdout, stderr, caller={}))
+
+
 def result_of(status: int = 0, stdout: bytes = b"", stderr: bytes = b"", **changes: Any) -> ScriptExecutionResult:
     fields: dict[str, Any] = {
         "stdout_bytes": len(stdout),
@@ -43,7 +49,7 @@ def result_of(status: int = 0, stdout: bytes = b"", stderr: bytes = b"", **chang
         "kill": "best-effort",
         **changes,
     }
-    return outcome(COMMAND, ProcessExit(status, stdout, stderr, **fields), Isolation(), ())
+    return outcome(COMMAND, ProcessExit(status, stdout, stderr, **fields), Isolation(), (), hinted)
 
 
 def test_everything_is_passed_on() -> None:
@@ -122,11 +128,11 @@ def test_an_exit_code_alone_says_nothing(exit_code: int, caplog: pytest.LogCaptu
     [
         (
             b"ModuleNotFoundError: No module named 'pandas'",
-            "The Python module 'pandas' is missing; install it for /usr/bin/python3.",
+            "The Python module 'pandas' is missing for /usr/bin/python3",
         ),
         (
             b"Error: Cannot find module 'left-pad'",
-            "The Node module 'left-pad' is missing; install it beside the skill.",
+            "The Node package 'left-pad' is missing; scripts find packages inside their skill only: npm install --prefix ",
         ),
         (b"Error: Cannot find module './own'", ""),
         (b"cannot load such file -- nokogiri (LoadError)", "The Ruby library 'nokogiri' is missing; install its gem."),
@@ -150,8 +156,6 @@ def test_a_known_cause_gives_one_sentence_of_help(stderr: bytes, hint: str) -> N
 
 
 def test_names_cannot_break_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    from dataclasses import replace
-
     command = replace(COMMAND, skill_name="de\nmo\x1b[0m", script_name="ü\u202e.py")
     ended = ProcessExit(-9, b"", b"", 0, 0, 1, timed_out=True, cancelled=False, leftovers_killed=0, kill="")
     outcome(command, ended, Isolation(), ())
@@ -162,5 +166,7 @@ def test_a_module_that_another_language_misses_is_not_to_be_installed_for_that_l
     said = b"ModuleNotFoundError: No module named 'yaml'"
     ended = ProcessExit(1, b"", said, 0, len(said), 1.0, False, False, 0, "best-effort")
     shell = replace(COMMAND, interpreter="bash", argv=("/usr/bin/bash", "run.sh"))
-    hint = outcome(shell, ended, Isolation(), ()).hint
-    assert hint == "The Python module 'yaml' is missing; install it for the python3 that it starts."
+    hint = outcome(shell, ended, Isolation(), (), partial(hinted, command=shell)).hint
+    assert hint.startswith("The Python module 'yaml' is missing")
+    assert "/usr/bin/bash" not in hint
+    assert "install yaml" not in hint, "the package has another name"

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.commands import COMMAND
 from support.running import needs, runnable
 
 from skillkit import STANDARD
-from skillkit.core.run.outcome import _missing_program as missing_program
+from skillkit.core.run.hints.failure import Failure
+from skillkit.core.run.hints.programs import missing_program as hint_about
+
+
+def missing_program(said: str, path: str) -> str:
+    """The name in the hint."""
+    hint = hint_about(Failure(replace(COMMAND, environment={"PATH": path}), "", said), said)
+    return hint.partition("'")[2].partition("'")[0]
+
 
 TRACE = """Traceback (most recent call last):
   File "x.py", line 1, in <module>

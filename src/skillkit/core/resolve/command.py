@@ -28,8 +28,9 @@ from skillkit.core.paths import real_path, require_own_folder
 from skillkit.core.paths.forbidden import named_workspace, open_paths, require_open, require_same
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
-from skillkit.core.resolve.environment import Runner, is_within, programs_on, script_environment
-from skillkit.core.resolve.locate import Place, locate, require_plain_file
+from skillkit.core.resolve.content import ScriptContent, content_of_script
+from skillkit.core.resolve.environment import Runner, is_within, own_programs, programs_on, script_environment
+from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
 from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
 from skillkit.core.values.skills import Workspace
@@ -39,6 +40,7 @@ __all__ = ["refuse_batch_metacharacters", "resolve_command", "resolve_program"]
 # They take settings, and with them code, from the folder that they start in.
 OBEYING_THEIR_FOLDER = frozenset(("bun", "deno", "tsx", "ts-node"))
 OF_SKILLS = ("SKILL_NAME", "SKILL_BASE_DIR", "SKILL_DIR", "CLAUDE_SKILL_DIR", "SKILL_VERSION")
+NOTHING_READ = ScriptContent(uses_own_files=False, called=frozenset())
 BATCH_METACHARACTERS = re.compile(r"[&|<>^%!\"()\r\n]")
 
 
@@ -67,10 +69,13 @@ def resolve_command(
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
     interpreter = located.interpreter
-    cwd = _working_directory(base, workspace, policy)
+    is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
+    content = content_of_script(located, manifest) if is_asked else NOTHING_READ
+    cwd = _working_directory(base, workspace, policy, located, content)
+    closed = (base,) if workspace is None else (base, workspace)
+    programs = own_programs(content.called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
     refuse_batch_metacharacters(interpreter.name, given.words)
-    _refuse_settings_of_workspace(interpreter.name, policy)
     return ScriptCommand(
         skill_name=name,
         digest=manifest.digest,
@@ -85,6 +90,7 @@ def resolve_command(
         workspace=named,
         manifest=manifest,
         from_instructions=call.from_instructions,
+        own_programs=programs,
         **given.passed_on,
     )
 
@@ -160,9 +166,23 @@ def _manifest_at(folder: str) -> Manifest:
         return Manifest("", ())
 
 
-def _working_directory(base: Path, workspace: Path | None, policy: ScriptPolicy) -> Path:
+def _working_directory(
+    base: Path, workspace: Path | None, policy: ScriptPolicy, located: Located, content: ScriptContent
+) -> Path:
+    """Under `auto`, by the skill's content alone."""
     if policy.working_directory == "skill":
         return base
+    interpreter = located.interpreter.name
+    obeys_its_folder = interpreter in OBEYING_THEIR_FOLDER and policy.sandbox != "off"
+    if policy.working_directory == "auto":
+        if workspace is None or obeys_its_folder or content.uses_own_files:
+            return base
+        return workspace
+    if obeys_its_folder:
+        raise ConfigurationError(
+            f"{interpreter} takes settings and code from the folder it starts in, and scripts may change the "
+            "workspace. Use working_directory = 'skill' for it."
+        )
     if workspace is None:
         raise ConfigurationError(
             "working_directory is 'workspace', but the caller named no workspace. Pass one, or use 'skill'."
@@ -179,14 +199,6 @@ def refuse_batch_metacharacters(interpreter: str, arguments: tuple[str, ...]) ->
             raise ArgumentSerializationError(
                 f"{word!r} holds characters that cmd would interpret. Batch files take plain words only."
             )
-
-
-def _refuse_settings_of_workspace(interpreter: str, policy: ScriptPolicy) -> None:
-    if interpreter in OBEYING_THEIR_FOLDER and policy.working_directory == "workspace" and policy.sandbox != "off":
-        raise ConfigurationError(
-            f"{interpreter} takes settings and code from the folder it starts in, and scripts may change the "
-            "workspace. Use working_directory = 'skill' for it."
-        )
 
 
 def _find_program(name: str, path: str, workspace: Path | None) -> Path:

@@ -17,6 +17,7 @@ from skillkit.core.exceptions import InterpreterNotAllowedError, InterpreterNotF
 from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.paths import is_decided_inside, is_inside, real_path
 from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.runs import OwnProgram
 
 __all__ = [
     "Interpreter",
@@ -26,6 +27,7 @@ __all__ = [
     "interpreter_for",
     "is_never_passed",
     "is_within",
+    "own_programs",
     "programs_on",
     "script_environment",
     "search_path",
@@ -56,6 +58,7 @@ Runner = Callable[[Sequence[str], str], str]
 # `sh` counts as bash: it runs shell scripts where bash is missing.
 PROGRAMS = {"bash": ("bash", "sh"), "python3": ("python3", "python"), "cmd": ("cmd.exe", "cmd")}
 LISTED_AS = {"powershell": "pwsh"}
+SYSTEM_FOLDERS = frozenset(("/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"))
 # What makes a program say where its real binary is.
 SELF_QUESTIONS = {
     "python3": ("-c", "import sys; print(sys.executable)"),
@@ -156,9 +159,22 @@ def interpreter_for(
             allowed=listed,
         )
     raise InterpreterNotFoundError(
-        f"{' or '.join(names)!r} is not on PATH; a {language} script needs it. Install it or remove the script.",
-        interpreter=names[0],
+        _not_found(language, tuple(dict.fromkeys(names)), listed, path), interpreter=names[0]
     )
+
+
+def _not_found(language: str, names: tuple[str, ...], listed: tuple[str, ...], path: str) -> str:
+    """Of those that may run it; what is there may be too old for it."""
+    usable = [name for name in names if name in listed]
+    if language == "typescript" and "node" in usable and any(programs_on("node", path)):
+        versions = " or ".join(".".join(map(str, each)) for each in TYPES_STRIPPED_SINCE)
+        return (
+            f"The 'node' on PATH runs no TypeScript by itself; {versions} and later do. Install one of these, or 'tsx' "
+            "and add that to 'allowed_interpreters'."
+        )
+    wanted = " or ".join(map(repr, usable or names))
+    remedy = "Install it or remove the script." if usable else "Install one and add it to 'allowed_interpreters'."
+    return f"{wanted} is not on PATH; a {language} script needs it. {remedy}"
 
 
 def find_program(name: str, path: str, run: Runner, closed: Sequence[Path]) -> str:
@@ -172,6 +188,24 @@ def find_program(name: str, path: str, run: Runner, closed: Sequence[Path]) -> s
             _found[name, path] = program
             return program
     return ""
+
+
+def own_programs(names: Iterable[str], path: str, run: Runner, closed: Sequence[Path] = ()) -> tuple[OwnProgram, ...]:
+    """Of these interpreters, those that the caller's PATH gives from elsewhere than the system's own folders."""
+    found: list[OwnProgram] = []
+    for name in sorted(names):
+        first = next((each for each in programs_on(name, path) if not is_within(each, closed)), "")
+        if not first or os.path.dirname(first) in SYSTEM_FOLDERS:
+            continue
+        program = find_program(name, path, run, closed)
+        if program:
+            called = [each for each in PROGRAMS.get(name, (name,)) if any(_on(each, path))]
+            found += [OwnProgram(each, program, is_shim=program != first) for each in called]
+    return tuple(found)
+
+
+def _on(program: str, path: str) -> Iterable[str]:
+    return (folder for folder in path.split(os.pathsep) if os.access(os.path.join(folder, program), os.X_OK))
 
 
 def forget_interpreters() -> None:

@@ -23,15 +23,18 @@ from types import TracebackType
 from typing import Self
 
 from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
-from skillkit.core.paths.forbidden import require_same
+from skillkit.core.paths.forbidden import note_writable, require_same
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.run.hints import Failure, hint_for
+from skillkit.core.run.home import open_home, told_of_home
 from skillkit.core.run.outcome import outcome
 from skillkit.core.run.process import run_confined
-from skillkit.core.run.reach import granted_paths, named_paths, reach_of, writable_roots
+from skillkit.core.run.reach import granted_paths, named_paths, own_interpreters, reach_of, writable_roots
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 from skillkit.core.run.source import relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
     able_to_guard,
+    able_to_scope,
     can_count_together,
     count_together,
     explain_failure,
@@ -40,6 +43,7 @@ from skillkit.core.run.tiers import (
     sandbox_for,
 )
 from skillkit.core.run.work import WorkFolders
+from skillkit.core.store.homes import Home, Homes
 from skillkit.core.store.snapshots import Snapshots
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
@@ -82,6 +86,8 @@ class Here:
         self._guard = Guard(state_folder, protected)
         self.snapshots = Snapshots(state_folder, approved)
         self.work_folders = WorkFolders()
+        self.homes = Homes(state_folder)
+        note_writable((self.homes.folder,))
         self._chosen: tuple[ScriptPolicy, Sandbox] | None = None
         self.counts_together = True  # until it is tried
 
@@ -101,6 +107,10 @@ class Here:
     def granted_paths(self, command: ScriptCommand) -> tuple[str, ...]:
         """What of the user's the arguments open, as a person is shown it."""
         return granted_paths(command, self.state_folder)
+
+    def program_folders(self, command: ScriptCommand) -> tuple[str, ...]:
+        """Where the caller's own interpreters are that a run sees beside the system's."""
+        return own_interpreters(command, self.state_folder).folders
 
     def manifest(self, command: ScriptCommand) -> Manifest:
         """What the skill held when it was decided about."""
@@ -140,14 +150,18 @@ class Here:
             made.callback(self.work_folders.tidy, work)
             reach = NO_WALLS
             if sandbox.has_walls:
-                reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded)
+                home = open_home(self.homes, decided, policy)
+                reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded, home)
+                sandbox = able_to_scope(sandbox, reach)
                 if sandbox.needs_mounter(reach):
                     sandbox = able_to_guard(sandbox, reach, policy)
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             placed = relocate(command, Path(reach.apart)) if reach.apart else command
             environment = _environment(placed, work, has_walls=sandbox.has_walls)
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
-            return Place(self, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all())
+            return Place(
+                self, decided, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all()
+            )
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
         """What inside the folders that the script may write stays as it is."""
@@ -169,7 +183,13 @@ class Here:
         return guarded
 
     def _reach(
-        self, command: ScriptCommand, policy: ScriptPolicy, work: Path, mounted: Path | None, guarded: Guarded
+        self,
+        command: ScriptCommand,
+        policy: ScriptPolicy,
+        work: Path,
+        mounted: Path | None,
+        guarded: Guarded,
+        home: Home | None,
     ) -> Reach:
         return reach_of(
             command,
@@ -177,6 +197,7 @@ class Here:
             work=work,
             snapshot=mounted,
             state_folder=self.state_folder,
+            home=home,
             apart=APART / command.base_directory.name if mounted and command.searches_upwards else None,
             guarded=guarded,
             everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
@@ -220,6 +241,8 @@ class Place:
     """One run's walls, ready; nothing of the skill has run yet."""
 
     here: Here
+    decided: ScriptCommand
+    """As it was decided about: on the skill's own folder."""
     command: ScriptCommand
     placed: ScriptCommand
     """The same as the script sees it: some languages run from a second place inside the walls."""
@@ -250,6 +273,13 @@ class Place:
         self.here.counts_together = can_count_together()
         return count_together(self.confined, self.limits)
 
+    def _explain(self, ended: ProcessExit, isolation: Isolation, stdout: str, stderr: str) -> str:
+        """Why it failed, in a sentence; by the skill's own folder, which is what a person can change."""
+        has_network = self.reach.network or isolation.tier == "none"
+        failure = Failure(self.decided, stdout, stderr, ended.timed_out, isolation.tier, has_network)
+        walls = partial(explain_failure, self.reach, self.here.state_folder, self.placed.cwd, isolation.tier)
+        return hint_for(failure, walls if isolation.tier != "none" else None)
+
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
         seen, moved = list[ProcessExit](), tuple[SetAside, ...]()
@@ -263,11 +293,12 @@ class Place:
                 moved = self.guarding.end()
             isolation = _isolation_seen(isolation, seen[-1], source=self.source)
             artifacts = self.here.work_folders.artifacts(self.work)
-            explain = partial(explain_failure, self.reach, self.here.state_folder)
             result = _tell_of(
                 moved,
-                outcome(self.command, seen[-1], isolation, artifacts, explain if isolation.tier != "none" else None),
+                outcome(self.command, seen[-1], isolation, artifacts, partial(self._explain, seen[-1], isolation)),
             )
+            if self.reach.home:
+                result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
             if seen:

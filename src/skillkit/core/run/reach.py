@@ -12,13 +12,15 @@ from skillkit.core.paths import Judged, is_inside, judge, real_path
 from skillkit.core.paths.forbidden import forbidden_paths, open_paths
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
 from skillkit.core.run.sandbox.base import Reach
-from skillkit.core.run.sandbox.machine import interpreter_paths
+from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
+from skillkit.core.store.homes import Home
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import ScriptCommand
 
-__all__ = ["granted_paths", "named_paths", "reach_of", "writable_roots"]
+__all__ = ["OwnInterpreters", "granted_paths", "named_paths", "own_interpreters", "reach_of", "writable_roots"]
 
 PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
+NOT_LOADED = "code that would be loaded unasked was taken out of the home: {0}"
 SEARCHED = "{0} also takes modules and settings from the folders above {1}, as far as they are readable"
 
 
@@ -36,6 +38,7 @@ def reach_of(
     work: Path,
     snapshot: Path | None,
     state_folder: Path,
+    home: Home | None = None,
     apart: Path | None = None,
     guarded: Guarded = NOTHING_GUARDED,
     everywhere: Iterable[str] = (),
@@ -48,7 +51,8 @@ def reach_of(
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
     put_back = {each.path for each in guarded.keepsakes}
     in_rules = [each for each in guarded.places if each.path not in put_back]
-    interpreter = interpreter_paths(command.argv[0], home=os.path.expanduser("~"))
+    own = own_interpreters(command, state_folder)
+    interpreter = own.folders
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
     protected = [*(each.path for each in in_rules), *guarded.around]
     if policy.allow_filesystem:
@@ -56,7 +60,8 @@ def reach_of(
     search = _notes_on_search(command, opened, policy) if apart is None else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
-    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *pinned)}
+    own_home = (os.path.realpath(home.path),) if home else ()
+    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *own_home, *pinned)}
     identities |= {each.path: (each.device, each.inode) for each in opened.all}
     identities |= {each.path: (each.device, each.inode) for each in in_rules}
     return Reach(
@@ -64,11 +69,15 @@ def reach_of(
         snapshot=str(snapshot) if snapshot else None,
         work=private,
         interpreter=interpreter,
+        programs=own.programs,
+        searched_first=own.searched_first,
+        masked=masked_files(interpreter),
+        home=own_home[0] if own_home else None,
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*protected, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search),
+        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search, *_notes_on_home(home)),
         hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
         identities=identities,
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
@@ -78,6 +87,34 @@ def reach_of(
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+class OwnInterpreters(NamedTuple):
+    """What of the caller's environment stands inside like the system: folders, read-only, and names on PATH."""
+
+    folders: tuple[str, ...]
+    programs: dict[str, str]
+    searched_first: tuple[str, ...]
+
+
+def own_interpreters(command: ScriptCommand, state_folder: Path) -> OwnInterpreters:
+    """The script's own interpreter, and those it may call, but for what lies in or holds a closed place."""
+    home = os.path.expanduser("~")
+    folders = {*interpreter_paths(command.argv[0], home=home)}
+    programs: dict[str, str] = {}
+    first: list[str] = []
+    places = forbidden_paths(state_folder) if command.own_programs else None
+    for each in command.own_programs:
+        needed = interpreter_paths(each.path, home=home)
+        if places is None or any(places.covers(real_path(path)) for path in needed):
+            continue
+        folders.update(needed)
+        if each.is_shim and is_in_venv(each.path):
+            first.append(os.path.dirname(each.path))
+        elif each.is_shim:
+            programs[each.name] = each.path
+    outermost = [path for path in folders if not any(path != other and is_inside(path, other) for other in folders)]
+    return OwnInterpreters(tuple(sorted(outermost)), programs, tuple(dict.fromkeys(first)))
 
 
 class _Opened(NamedTuple):
@@ -117,6 +154,10 @@ def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPoli
         )
     is_readable = policy.allow_filesystem or any(is_inside(skill, each.path) for each in opened.readable)
     return [SEARCHED.format(command.interpreter, skill)] if is_readable else []
+
+
+def _notes_on_home(home: Home | None) -> list[str]:
+    return [NOT_LOADED.format(", ".join(f"~/{each}" for each in home.set_aside))] if home and home.set_aside else []
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:

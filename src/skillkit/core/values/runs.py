@@ -62,6 +62,15 @@ class Manifest:
     entries: tuple[tuple[str, str], ...]
 
 
+class OwnProgram(NamedTuple):
+    """An interpreter of the caller's own, from elsewhere than the system, that a script may call by its name."""
+
+    name: str
+    path: str
+    is_shim: bool
+    """Whether PATH has a version manager's stand-in, which finds nothing inside walls."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptCommand:
     """One script, ready to start: nothing here needs looking up again."""
@@ -99,10 +108,17 @@ class ScriptCommand:
     """Whether a model chose the arguments."""
     call_id: str = ""
     """By which the surface tells two equal calls apart."""
+    own_programs: tuple[OwnProgram, ...] = ()
+    """The caller's interpreters that it may call, beside its own."""
     from_instructions: str = ""
     """Where the skill's text asks for this run, and nobody else: the digest of all commands it asks for together."""
     is_program: bool = False
     """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
+
+    @property
+    def working_directory(self) -> str:
+        """Which of the two folders it starts in: `skill` or `workspace`."""
+        return "workspace" if self.workspace is not None and self.cwd == str(self.workspace) else "skill"
 
     @property
     def searches_upwards(self) -> bool:

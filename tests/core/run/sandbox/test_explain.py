@@ -153,11 +153,11 @@ SCRIPTS = {
     "perl": ("-e", "open(F, '{0}') or die qq(cannot read {0}: $!)"),
 }
 CONNECTIONS = {
-    "python3": ("-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:9/')"),
-    "bash": ("-c", "cat < /dev/tcp/127.0.0.1/9"),
-    "node": ("-e", "require('net').connect(9, '127.0.0.1')"),
-    "ruby": ("-e", "require 'socket'; TCPSocket.new('127.0.0.1', 9)"),
-    "perl": ("-e", "use IO::Socket::INET; IO::Socket::INET->new('127.0.0.1:9') or die $@"),
+    "python3": ("-c", "import urllib.request as r; r.urlopen('http://192.0.2.1:9/')"),
+    "bash": ("-c", "cat < /dev/tcp/192.0.2.1/9"),
+    "node": ("-e", "require('net').connect(9, '192.0.2.1')"),
+    "ruby": ("-e", "require 'socket'; TCPSocket.new('192.0.2.1', 9)"),
+    "perl": ("-e", "use IO::Socket::INET; IO::Socket::INET->new('192.0.2.1:9') or die $@"),
 }
 real = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +15,8 @@ from skillkit.core.values.runs import Isolation
 
 __all__ = ["PRIVATE_FOLDERS", "Confined", "Reach", "Sandbox", "UnconfinedSandbox", "descriptor"]
 
-PRIVATE_FOLDERS = (".home", ".tmp")
-"""In the work folder, for HOME and TMPDIR where walls have no mounts; what is left there is nobody's result."""
+PRIVATE_FOLDERS = (".home", ".tmp", ".bin")
+"""In the work folder, for HOME, TMPDIR and programs where walls have no mounts; what is left is nobody's result."""
 MEGABYTE = 1 << 20
 SPARE_CPU_SECONDS = 5  # the timeout comes first
 
@@ -32,6 +33,14 @@ class Reach:
     """The run's private folder; writable."""
     interpreter: tuple[str, ...]
     """Folders the interpreter needs beside the system's; read-only."""
+    home: str | None = None
+    """The home that stays between runs of the skill; writable. None for a new one."""
+    programs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Names that a search path has to begin with, each with the program it means."""
+    searched_first: tuple[str, ...] = ()
+    """Folders that a search path has to begin with after those: a virtual environment is known by its place."""
+    masked: tuple[str, ...] = ()
+    """Files among the interpreter's that are not readable: they hold keys, or lead to code elsewhere."""
     apart: str | None = None
     """A second place of the snapshot with nothing above it, for languages that look for code in the folders above."""
     workspace: str | None = None
@@ -58,6 +67,15 @@ class Reach:
     def opens_folders(self) -> bool:
         """Whether the user's own files are in sight, where other programs may have sockets now or later."""
         return bool(self.filesystem or self.workspace or self.readable or self.writable)
+
+    @property
+    def own_programs(self) -> str:
+        """What of the caller's stands inside like the system, for reports; empty where there is nothing."""
+        return f"; programs of {', '.join(self.interpreter)}" if self.interpreter else ""
+
+    def search_path(self, programs: str, path: str) -> str:
+        """What the script finds programs by; the links are in `programs`."""
+        return os.pathsep.join((*([programs] if self.programs else []), *self.searched_first, path))
 
     @property
     def process_limits(self) -> dict[str, int]:

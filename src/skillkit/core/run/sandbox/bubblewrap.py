@@ -24,18 +24,20 @@ from dataclasses import dataclass
 from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import MEGABYTE, Confined, Reach, Sandbox, descriptor
-from skillkit.core.run.sandbox.machine import Machine, Mount, Mounts, has_socket_in, mounts_for
+from skillkit.core.run.sandbox.machine import NEW_HOME, Machine, Mount, Mounts, has_socket_in, home_inside, mounts_for
+from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import READ_FROM_CODE, Isolation
 
-__all__ = ["MOUNTER", "BubblewrapSandbox"]
+__all__ = ["MOUNTER", "SCOPER", "BubblewrapSandbox"]
 
 MOUNTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounter.py")
+SCOPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scoper.py")
 READY, GO = 8, 9  # its descriptors; single digits, a plain shell takes no others
 MOST_PLACES = 40  # that are mounted by descriptor; the others by name, and then compared
 FEW_GUARDS = 12  # as many mounts bwrap makes sooner than the mounter starts
 
-HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
 TEMPORARY = "/tmp"  # noqa: S108 - as above
+PROGRAMS = "/run/skillkit/bin"  # the caller's interpreters by the names that scripts call
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL".split()
 # Without them bwrap's first process inside stays in the group that the runner kills, which is its only end.
 WITH_THREAD = ("--die-with-parent", "--new-session")
@@ -47,6 +49,8 @@ ROOT_NOTES = (
     "root could change the modes of /dev/null, zero, full, random, urandom and tty",
 )
 REFUSALS = ((1, "bwrap: "), (125, "skillkit-walls: "))
+# On its own network a run knows one name; whoever asks for others is told at once that there are none.
+OWN_NAMES = (b"127.0.0.1 localhost\n::1 localhost\n", b"passwd: files\ngroup: files\nhosts: files\n")
 UNMAPPED_ID = 65534  # what the kernel shows for ids that do not exist inside
 # Tell the mounter that the walls stand, wait until it has guarded all, and go on to the words that follow.
 _WAIT = (
@@ -69,6 +73,8 @@ class BubblewrapSandbox(Sandbox):
     stat: str = "/usr/bin/stat"
     mounter: tuple[str, ...] = ()
     """The words that start the mounter; empty where it does not work."""
+    scoper: tuple[str, ...] = ()
+    """The words that start the scoper; empty where it does not work."""
     has_disable_userns: bool = True
     has_bind_fd: bool = False
     """Whether it takes what it mounts by descriptor, too."""
@@ -78,10 +84,10 @@ class BubblewrapSandbox(Sandbox):
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
         mounts = mounts_for(reach, self.machine)
-        unix_sockets = not (reach.network or reach.opens_folders or self.has_socket_in(reach.interpreter))
-        program = seccomp.program(network=reach.network, unix_sockets=unix_sockets)
-        contents: tuple[bytes, ...] = (program, *self._accounts())
-        start: tuple[str, ...] = ()
+        unix_sockets = self._may_have_unix_sockets(reach) and not (reach.network and not self.scoper)
+        program = seccomp.program(network=reach.network, unix_sockets=unix_sockets, loopback=True)
+        contents: tuple[bytes, ...] = (program, *self._accounts(reach), *(() if reach.network else OWN_NAMES))
+        start: tuple[str, ...] = self.scoper if unix_sockets and reach.network else ()
         places: list[Judged] = []
         if self.mounter and self.needs_mounter(reach):
             start = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
@@ -97,12 +103,26 @@ class BubblewrapSandbox(Sandbox):
                 *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
             ),
             cwd="/",
-            environment={**environment, "TMPDIR": TEMPORARY, **({} if reach.filesystem else {"HOME": HOME})},
+            environment=self._environment(environment, reach),
             contents=contents,
             isolation=self._isolation(reach, unix_sockets=unix_sockets),
             places=tuple(places),
             refusals=REFUSALS,
         )
+
+    def _may_have_unix_sockets(self, reach: Reach) -> bool:
+        """Where only private folders are in sight, nobody outside has one that a file stands for."""
+        return not (reach.opens_folders or self.has_socket_in(reach.interpreter))
+
+    def needs_scoper(self, reach: Reach) -> bool:
+        """Whether sockets without a file have to be kept apart from the host's, whose network it uses."""
+        return reach.network and bool(self.scoper) and self._may_have_unix_sockets(reach)
+
+    def _environment(self, environment: Mapping[str, str], reach: Reach) -> dict[str, str]:
+        own = {"TMPDIR": TEMPORARY} if reach.filesystem else {"TMPDIR": TEMPORARY, "HOME": home_inside(reach)}
+        if reach.programs or reach.searched_first:
+            own["PATH"] = reach.search_path(PROGRAMS, environment.get("PATH") or os.defpath)
+        return {**(home_variables(TEMPORARY) if reach.home else {}), **environment, **own}
 
     def needs_mounter(self, reach: Reach) -> bool:
         """Whether bwrap alone could not guard all, or would take too long for it."""
@@ -137,16 +157,20 @@ class BubblewrapSandbox(Sandbox):
             options += ["--symlink", target, path] if target else ["--ro-bind", path, path]
         for path in self.machine.network_settings if reach.network else ():
             options += ["--ro-bind-try", path, path]
+        for name, target in reach.programs.items():
+            options += ["--symlink", target, f"{PROGRAMS}/{name}"]
         options += ["--file", descriptor(1), "/etc/passwd", "--file", descriptor(2), "/etc/group"]
+        if not reach.network:  # else the host's are there
+            options += ["--file", descriptor(3), "/etc/hosts", "--file", descriptor(4), "/etc/nsswitch.conf"]
         # Root could otherwise write the kernel's settings: bwrap covers them only for others.
         options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
         options += ["--perms", "1777", *size, "/dev/shm", "--perms", "1777", *size, TEMPORARY]  # noqa: S108 - inside
-        return [*options, "--perms", "0700", "--dir", HOME]
+        return options if reach.home else [*options, "--perms", "0700", "--dir", NEW_HOME]
 
-    def _accounts(self) -> tuple[bytes, bytes]:
+    def _accounts(self, reach: Reach) -> tuple[bytes, bytes]:
         """A list of accounts that names nobody of the host."""
         uid, gid = self.machine.uid, self.machine.gid
-        user = f"skill:x:{uid}:{gid}:skill:{HOME}:/bin/sh\n"
+        user = f"skill:x:{uid}:{gid}:skill:{home_inside(reach)}:/bin/sh\n"
         nobody = "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n" if uid != UNMAPPED_ID else ""
         nogroup = "nogroup:x:65534:\n" if gid != UNMAPPED_ID else ""
         return (user + nobody).encode(), (f"skill:x:{gid}:\n" + nogroup).encode()
@@ -162,8 +186,9 @@ class BubblewrapSandbox(Sandbox):
         processes = () if self.machine.is_root else (f"{limits.processes} processes",)
         return Isolation(
             tier=self.tier,
-            files="the user's files (mount namespace)" if reach.filesystem else "mount namespace",
-            network=("the host's" if reach.network else "none (network namespace, system call filter)")
+            files=("the user's files (mount namespace)" if reach.filesystem else "mount namespace")
+            + reach.own_programs,
+            network=("the host's" if reach.network else "its own loopback (network namespace, system call filter)")
             + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",

@@ -16,19 +16,28 @@ from pathlib import Path
 from skillkit.core.paths import is_inside, real_path
 from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.run.sandbox.base import Reach
-from skillkit.core.run.sandbox.machine import SYSTEM
+from skillkit.core.run.sandbox.machine import SYSTEM, home_inside
 
-__all__ = ["can_be_shown", "explanation", "never_opened"]
+__all__ = ["can_be_shown", "explanation", "is_served_here", "never_opened", "not_this_machines"]
 
 TAIL = 8_000  # characters: the cause stands at the end
 LINES = 60
+LISTENING = "0A"  # in the kernel's tables
 PATH_CHARACTERS = 250
+TEMPORARY = "/tmp"  # noqa: S108 - as scripts name it
 VISIBLE = (*SYSTEM, "/nix", "/gnu", "/etc/alternatives")
 PATH = re.compile(
     r"""['"\u2018`](?P<quoted>/[^'"\u2019`]+)['"\u2019`]"""
     r"| - (?P<ruby>/.+?) \(Errno::"
     r"|(?P<bare>(?<![\w.~/-])/[^\s:'\"(),;]+)"
 )
+# A relative name: of a shell what comes before the complaint, else what is in quotes.
+RELATIVE = (
+    re.compile(r": line \d+: (?P<name>[\w.][^:/\n]{0,100}(?:/[^:\n]{1,150})?): (?:Read-only|Permission)"),
+    re.compile(r"^\S+: \d+: cannot create (?P<name>[\w.][^:\n]{0,200}): (?:Read-only|Permission)"),
+    re.compile(r"""['"\u2018`](?P<name>(?:\./)?[\w.][^'"\u2019`\n:]{0,200})['"\u2019`]"""),
+)
+COMPLAINT = re.compile(r"Permission denied|Read-only file system|EROFS:|EACCES:", re.IGNORECASE)
 MISSING = re.compile(r"No such file or directory|ENOENT|Permission denied|EACCES|cannot find the path", re.IGNORECASE)
 READ_ONLY = re.compile(r"Read-only file system|EROFS", re.IGNORECASE)
 NETWORK = re.compile(
@@ -39,6 +48,10 @@ NETWORK = re.compile(
     re.IGNORECASE,
 )
 SOCKET_CALL = re.compile(r"\bsocket\.(py|socket|create_connection)\b|\b_socket\.")
+DENIED = re.compile(r"Permission denied|EACCES", re.IGNORECASE)
+UNIX_CALL = re.compile(r"\b(?:listen|bind|connect) EACCES\b[^\n]{0,40}?/\S+|\.sock\b", re.IGNORECASE)
+REFUSED_HERE = re.compile(r"ECONNREFUSED|Connection refused|curl: \(7\)", re.IGNORECASE)
+HERE_AND_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|::1\]?)\D{1,12}(\d{2,5})\b")
 UNIX_SOCKET = re.compile(r"multiprocessing/(managers|forkserver|connection)\.py|\bAF_UNIX\b")
 
 
@@ -65,6 +78,8 @@ class _Host:
 
     exists: Callable[[str], bool]
     is_closed: Callable[[str], bool]
+    cwd: str = ""
+    tier: str = "bubblewrap"
 
     def has_to_open(self, path: str) -> bool:
         return self.exists(path) and not self.is_closed(path)
@@ -82,17 +97,31 @@ def can_be_shown(path: str) -> bool:
 
 
 def explanation(
-    stderr: str, reach: Reach, is_closed: Callable[[str], bool], *, exists: Callable[[str], bool] = os.path.lexists
+    text: str,
+    reach: Reach,
+    is_closed: Callable[[str], bool],
+    *,
+    cwd: str = "",
+    tier: str = "bubblewrap",
+    exists: Callable[[str], bool] = os.path.lexists,
 ) -> str:
-    """Empty when nothing points to the walls; `exists` tells what the host has behind them."""
-    host = _Host(exists, is_closed)
-    lines = stderr[-TAIL:].splitlines()[-LINES:]
+    """Empty when nothing points to the walls; `exists` tells what the host has behind them.
+
+    `cwd` is where the script started, which relative names are about.
+    """
+    host = _Host(exists, is_closed, cwd, tier)
+    lines = text[-TAIL:].splitlines()[-LINES:]
     text = "\n".join(lines)
     mentions_sockets, mentions_unix = bool(SOCKET_CALL.search(text)), bool(UNIX_SOCKET.search(text))
     for line in reversed(lines):
+        is_denied = bool(DENIED.search(line))
+        if is_denied and (UNIX_CALL.search(line) or (mentions_unix and not PATH.search(line))):
+            return _NO_UNIX
         found = _of_path(line, reach, host) or _of_limit(line, reach)
-        if not found and mentions_unix and "Permission denied" in line:
+        if not found and mentions_unix and is_denied:
             found = _NO_UNIX
+        if not found and not reach.network and host.tier == "bubblewrap" and REFUSED_HERE.search(line):
+            return _of_loopback(text)  # somebody answered: that is the run's own network
         if not found and not reach.network:
             is_refused_socket = mentions_sockets and "Permission denied" in line
             found = _BLOCKED if NETWORK.search(line) or is_refused_socket else ""
@@ -108,6 +137,32 @@ _NO_UNIX = (
 )
 
 
+def _of_loopback(text: str) -> str:
+    """A program of the host listens there, and the script looked for it on the run's own loopback."""
+    ports = [int(place[1]) for place in HERE_AND_PORT.finditer(text)]
+    return next((not_this_machines(port) for port in ports if is_served_here(port)), "")
+
+
+def not_this_machines(port: int) -> str:
+    return (
+        f"Port {port} is served on this machine, but inside the walls loopback is the run's own; "
+        "allow it with --network (policy key allow_network)."
+    )
+
+
+def is_served_here(port: int) -> bool:
+    """Whether a program of the host listens there, as the kernel lists it."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table, encoding="ascii", errors="replace") as file:
+                rows = [line.split()[1:4] for line in file.readlines()[1:]]
+        except OSError:
+            continue
+        if any(row[-1] == LISTENING and row[0].endswith(f":{port:04X}") for row in rows if row):
+            return True
+    return False
+
+
 def _of_limit(line: str, reach: Reach) -> str:
     for key, (pattern, what) in LIMITS.items():
         if pattern.search(line):
@@ -120,13 +175,26 @@ def _of_path(line: str, reach: Reach, host: _Host) -> str:
     is_missing, is_read_only = bool(MISSING.search(line)), bool(READ_ONLY.search(line))
     if not is_missing and not is_read_only:
         return ""
-    for path in _paths(line):
+    is_denied = bool(DENIED.search(line))
+    for path in (*_relative_paths(line, reach, host, is_wanted=is_read_only or is_denied), *_paths(line)):
         if not can_be_shown(path):
             continue
-        found = _read_only(path, reach, host) if is_read_only else _hidden(path, reach, host)
+        # Without mounts, to write what may only be read is denied like all else.
+        is_kept = is_read_only or (is_denied and host.tier == "landlock" and is_inside(path, reach.skill))
+        found = _read_only(path, reach, host) if is_kept else _hidden(path, reach, host)
         if found:
             return found
     return ""
+
+
+def _relative_paths(line: str, reach: Reach, host: _Host, *, is_wanted: bool) -> Iterator[str]:
+    """What a line names from where the script started, where that is its skill."""
+    here = reach.skill if host.cwd == reach.apart else host.cwd
+    if not is_wanted or not COMPLAINT.search(line) or not is_inside(here, reach.skill):
+        return
+    for pattern in RELATIVE:
+        if found := pattern.search(line):
+            yield os.path.normpath(os.path.join(here, found["name"]))
 
 
 def _paths(line: str) -> Iterator[str]:
@@ -142,7 +210,10 @@ def _paths(line: str) -> Iterator[str]:
 def _read_only(path: str, reach: Reach, host: _Host) -> str:
     if is_inside(path, reach.skill):
         named = path if host.exists(path) else reach.skill
-        return f"{named} belongs to the skill, which is read-only inside the walls; write to $SKILL_WORK_DIR instead."
+        elsewhere = "write to $SKILL_WORK_DIR instead."
+        if reach.workspace and is_inside(host.cwd, reach.apart or reach.skill):
+            elsewhere = "write to $SKILL_WORK_DIR, or set the policy key working_directory to 'workspace'."
+        return f"{named} belongs to the skill, which is read-only inside the walls; {elsewhere}"
     protected = next((each for each in reach.protected if is_inside(path, each)), "")
     if protected:
         if not can_be_shown(protected) or host.is_closed(protected):
@@ -173,6 +244,8 @@ def _hidden(path: str, reach: Reach, host: _Host) -> str:
             "(policy key readable_paths)."
         )
     folder = os.path.dirname(path)
+    if folder == TEMPORARY:
+        return f"{TEMPORARY} is outside the walls; use $TMPDIR instead." if host.tier == "landlock" else ""
     if folder == "/" or _is_visible(folder, reach) or not host.has_to_open(folder):
         return ""
     return (
@@ -182,7 +255,8 @@ def _hidden(path: str, reach: Reach, host: _Host) -> str:
 
 
 def _is_writable(path: str, reach: Reach) -> bool:
-    own = (reach.work, *reach.writable, *([reach.workspace] if reach.workspace else []))
+    private = (reach.work, *([reach.home, home_inside(reach)] if reach.home else []))
+    own = (*private, *reach.writable, *([reach.workspace] if reach.workspace else []))
     return any(is_inside(path, each) for each in own)
 
 

@@ -14,6 +14,7 @@ from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Reach, Sandbox, descriptor
 from skillkit.core.run.sandbox.machine import SYSTEM
+from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import Isolation
 
 TYPE_CHECKING = False
@@ -56,6 +57,7 @@ VISIBLE = (
     "no shared memory: locks and pools of multiprocessing fail",
     "temporary files are limited one by one, not in total",
 )
+NO_LOOPBACK = "loopback is closed too: nobody reaches a server that the script starts"
 ENTRY_BY_ENTRY = "folders with protected entries are granted entry by entry: nothing new can be made directly in them"
 ROOT_PROCESSES = "the number of processes is not limited for root"
 BEFORE_ABI = {
@@ -98,17 +100,28 @@ class LandlockSandbox(Sandbox):
             raise SandboxUnavailableError.because("This kernel has no Landlock", remedy, missing=(self.tier,))
         is_old = self.version < TRUNCATE_ABI
         program = seccomp.program(network=reach.network, unix_sockets=False, fake_metadata=True, guard_truncate=is_old)
-        home, temporary = (os.path.join(reach.work, name) for name in PRIVATE_FOLDERS)
-        own = {"TMPDIR": temporary} if reach.filesystem else {"TMPDIR": temporary, "HOME": home}
+        home, temporary, programs = (os.path.join(reach.work, name) for name in PRIVATE_FOLDERS)
+        folders = [temporary, *([] if reach.home else [home]), *([programs] if reach.programs else [])]
+        own = {"TMPDIR": temporary} if reach.filesystem else {"TMPDIR": temporary, "HOME": reach.home or home}
         if "PATH" in environment and not reach.filesystem:
             own["PATH"] = _reachable(environment["PATH"], reach)
+        if reach.programs or reach.searched_first:
+            own["PATH"] = reach.search_path(programs, own.get("PATH") or environment.get("PATH") or os.defpath)
         keeper = (self.python, "-I", "-S", "-X", "utf8", "-c", START, PARTS, descriptor(0), descriptor(1), "--")
         return Confined(
             argv=(*keeper, *argv),
             cwd=cwd,
             # git gives up on a configuration that it sees and may not read.
-            environment={"GIT_CONFIG_NOSYSTEM": "1", **environment, **own},
-            contents=(json.dumps(self._instructions(reach, [home, temporary])).encode(), program),
+            environment={
+                "GIT_CONFIG_NOSYSTEM": "1",
+                **(home_variables(temporary) if reach.home else {}),
+                **environment,
+                **own,
+            },
+            contents=(
+                json.dumps(self._instructions(reach, folders)).encode(),
+                program,
+            ),
             isolation=self._isolation(reach),
             refusals=REFUSALS,
         )
@@ -119,6 +132,7 @@ class LandlockSandbox(Sandbox):
         limits["RLIMIT_CPU"][1] += 1  # the signal that a program can take comes first
         return {
             "folders": folders,
+            "links": {os.path.join(folders[-1], name): target for name, target in reach.programs.items()},
             "limits": limits,
             "processes": reach.limits.processes,
             "ruleset": self._ruleset(reach),
@@ -151,7 +165,8 @@ class LandlockSandbox(Sandbox):
         for path in (*reach.interpreter, *reach.readable):
             yield from _reading(path, reach, is_optional=True)
         yield _grant(reach.snapshot or reach.skill, READ, reach=reach)
-        yield _grant(reach.work, self._write, reach=reach)
+        for path in (reach.work, *([reach.home] if reach.home else [])):
+            yield _grant(path, self._write, reach=reach)
         if reach.filesystem:
             yield from _reading("/", reach, spared=NOT_THE_USERS)
             yield _grant("/", self._write, spared=(*NOT_THE_USERS, *_read_only(reach)))
@@ -174,7 +189,7 @@ class LandlockSandbox(Sandbox):
         degraded = [*VISIBLE, *(lack for needed, lack in BEFORE_ABI.items() if self.version < needed)]
         if reach.filesystem or any(is_inside(each, path) for each in _read_only(reach) for path in _shared(reach)):
             degraded.append(ENTRY_BY_ENTRY)
-        degraded += reach.notes
+        degraded += [*([] if reach.network else [NO_LOOPBACK]), *reach.notes]
         if self.is_root:
             degraded.append(ROOT_PROCESSES)
         else:
@@ -182,7 +197,7 @@ class LandlockSandbox(Sandbox):
         closed = "seccomp + landlock tcp" if self.version >= TCP_ABI else "seccomp"
         return Isolation(
             tier=self.tier,
-            files=f"landlock ABI {self.version}",
+            files=f"landlock ABI {self.version}{reach.own_programs}",
             network="open, no unix sockets" if reach.network else closed,
             processes="landlock scope" if self.version >= SCOPES_ABI else "session",
             kill="subreaper",
@@ -207,7 +222,7 @@ def _grant(
 
 def _reading(path: str, reach: Reach, *, spared: tuple[str, ...] = (), is_optional: bool = False) -> Iterator[Grant]:
     """Around what is hidden below, entry by entry; the folders can be listed all the same."""
-    hidden = tuple(each for each in reach.hidden if is_inside(each, path))
+    hidden = tuple(each for each in (*reach.hidden, *reach.masked) if is_inside(each, path))
     if hidden:
         yield _grant(path, READ_DIR, spared=spared, is_optional=is_optional, reach=reach)
     yield _grant(path, READ, spared=(*spared, *hidden), is_optional=is_optional, reach=reach)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         """What to apply; numbers as the kernel takes them."""
 
         folders: list[str]
+        links: dict[str, str]
         limits: dict[str, list[int]]
         processes: int
         ruleset: list[int]
@@ -59,6 +60,8 @@ def make_folders(instructions: Instructions) -> None:
         except FileExistsError:
             if not stat.S_ISDIR(os.lstat(folder).st_mode):
                 raise
+    for link, target in instructions["links"].items():
+        os.symlink(target, link)
 
 
 def set_limits(instructions: Instructions) -> None:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from glob import escape, glob
 from typing import NamedTuple
 
 from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox.base import Reach
 
-__all__ = ["SYSTEM", "Machine", "Mount", "Mounts", "has_socket_in", "interpreter_paths", "mounts_for", "this_machine"]
+__all__ = [
+    "NEW_HOME",
+    "SYSTEM",
+    "Machine",
+    "Mount",
+    "Mounts",
+    "has_socket_in",
+    "home_inside",
+    "interpreter_paths",
+    "is_in_venv",
+    "masked_files",
+    "mounts_for",
+    "this_machine",
+]
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 STORES = ("/nix/store", "/gnu/store")  # of systems whose programs lie there
@@ -28,9 +43,13 @@ LIMITS = ("data", "fsize", "nproc", "nofile", "cpu")
 SOCKET_NAME_COLUMN = 7  # in /proc/net/unix
 PROGRAM_FOLDERS = ("bin", "sbin", "Scripts")
 HOMEBREW = "/Cellar/"  # its programs use libraries of other packages beside their own
+KEY_FILES = ("pip.conf", "pip.ini", ".npmrc", "etc/npmrc", "etc/pip.conf", ".condarc", ".pypirc", ".netrc")
+LONGEST_PATH_FILE = 65_536
 LINK_LIMIT = 40  # the kernel's
 LEAST_DEPTH = 2  # a folder at the top of the tree holds more than one program
 OWN = ("/proc", "/dev", "/sys")  # inside the walls these are never the host's, whatever is granted
+NEW_HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
+KEPT_HOME = "/home/skill"  # always the same place: what a script notes there may name it
 SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - but files may be kept here
 
 
@@ -153,11 +172,18 @@ def _is_too_much(prefix: str, home: str) -> bool:
     return prefix.count("/") < LEAST_DEPTH or any(is_inside(each, prefix) for each in shared)
 
 
+def is_in_venv(program: str) -> bool:
+    return os.path.isfile(_venv_settings(program))
+
+
+def _venv_settings(program: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.normpath(program))), "pyvenv.cfg")
+
+
 def _base_of_venv(program: str, home: str) -> list[str]:
     """Where the virtual environment that the program belongs to was made from."""
-    settings = os.path.join(os.path.dirname(os.path.dirname(os.path.normpath(program))), "pyvenv.cfg")
     try:
-        with open(settings, encoding="utf-8", errors="replace") as file:
+        with open(_venv_settings(program), encoding="utf-8", errors="replace") as file:
             lines = file.read(65_536).splitlines()
     except OSError:
         return []
@@ -166,6 +192,43 @@ def _base_of_venv(program: str, home: str) -> list[str]:
         if name.strip() == "home" and os.path.isabs(value.strip()):
             return _places(os.path.join(value.strip(), os.path.basename(program)), home)
     return []
+
+
+def masked_files(prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Of these folders of interpreters: settings that may hold keys, and lists of folders that lead out of them."""
+    found = [os.path.join(prefix, name) for prefix in prefixes for name in KEY_FILES]
+    masked = [path for path in found if os.path.isfile(path)]
+    for prefix in prefixes:
+        for site in glob(f"{escape(prefix)}/lib*/python3*/site-packages"):
+            with suppress(OSError):
+                seen = tuple(sorted(_path_files(site)))
+                masked += _leaving(seen, (*prefixes, *SYSTEM))
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in masked))
+
+
+def _path_files(site: str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(site) as entries:
+        for entry in entries:
+            if entry.name.endswith(".pth"):
+                status = entry.stat()
+                yield entry.path, status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=64)
+def _leaving(files: tuple[tuple[str, int, int], ...], within: tuple[str, ...]) -> list[str]:
+    return [path for path, _, size in files if size > LONGEST_PATH_FILE or _leads_out(path, within)]
+
+
+def _leads_out(path: str, within: tuple[str, ...]) -> bool:
+    """Whether a line of it names a folder elsewhere; what an editable installation brings is code elsewhere, too."""
+    if os.path.basename(path).startswith("__editable__"):
+        return True
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file]
+    named = [line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+    real = [os.path.realpath(os.path.join(os.path.dirname(path), line)) for line in named]
+    inside = [os.path.realpath(each) for each in within]
+    return any(not any(is_inside(folder, each) for each in inside) for folder in real)
 
 
 class Mount(NamedTuple):
@@ -192,6 +255,13 @@ def mounts_for(reach: Reach, machine: Machine) -> Mounts:
     return _plan(reach, machine, tuple(path for path in reach.hidden if os.path.lexists(path)))
 
 
+def home_inside(reach: Reach) -> str:
+    """Where the script finds its home; not in the way of what else it is shown."""
+    shown = (reach.skill, reach.workspace or "", reach.work, *reach.interpreter, *reach.readable, *reach.writable)
+    is_free = not any(is_inside(path, KEPT_HOME) or is_inside(KEPT_HOME, path) for path in shown if path)
+    return KEPT_HOME if reach.home and is_free else NEW_HOME
+
+
 @lru_cache(maxsize=8)  # asked for several times in one run; it depends on nothing but what it is given
 def _plan(reach: Reach, machine: Machine, hidden: tuple[str, ...]) -> Mounts:
     standing = {path: False for path, target in machine.system if not target}
@@ -211,8 +281,11 @@ def _plan(reach: Reach, machine: Machine, hidden: tuple[str, ...]) -> Mounts:
             covers += _pins(path, root, standing)
         covers.append(Mount(reach.snapshot or path if path == reach.skill else "", path, writable=False))
         standing[path] = False
+    covers += [Mount(os.devnull, path, writable=False) for path in reach.masked]
     if reach.apart:
         covers.append(Mount(reach.snapshot or reach.skill, reach.apart, writable=False))
+    if reach.home and not reach.filesystem:
+        covers.append(Mount(reach.home, home_inside(reach), writable=True))
     covers.append(Mount(reach.work, reach.work, writable=True))
     return Mounts(tuple(grants), tuple(guards), tuple(covers))
 

@@ -1,0 +1,38 @@
+"""A run that failed and what it wrote -> one sentence: the cause, and a remedy that works; nothing rather than a guess.
+
+What a script writes proves nothing by itself. A cause is told only where something else agrees: the name is not on
+PATH, the variable is not there, the skill has such a file. Nothing that a script can word freely is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from skillkit.core.run.hints.failure import Failure
+from skillkit.core.run.hints.modules import missing_module
+from skillkit.core.run.hints.places import file_elsewhere, no_repository
+from skillkit.core.run.hints.programs import missing_program
+from skillkit.core.run.hints.surroundings import needs_input, timed_out, unset_variable
+
+__all__ = ["Failure", "hint_for"]
+
+CAUSES: tuple[Callable[[Failure, str], str], ...] = (
+    missing_program,
+    missing_module,
+    unset_variable,
+    no_repository,
+    needs_input,
+)
+
+
+def hint_for(failure: Failure, walls: Callable[[str], str] | None = None) -> str:
+    """`walls` says which wall a text complains of. Scripts that write nothing to stderr say it on stdout."""
+    if failure.timed_out:
+        return timed_out(failure)
+    for text in (failure.stderr, failure.stdout):
+        found = walls(text) if walls else ""
+        for cause in CAUSES:
+            found = found or cause(failure, text)
+        if found:
+            return found
+    return file_elsewhere(failure)
