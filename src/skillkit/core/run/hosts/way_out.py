@@ -1,0 +1,161 @@
+"""Rules for hosts -> the only way out of one run: a proxy that is there before its script starts and gone after it.
+
+The walls (bubblewrap) say on one descriptor which process is inside, and wait on another before they start the script.
+A thread takes the first, has a socket opened in the run's namespace, and says on the second that the script may start.
+Where that fails the script starts all the same, and reaches nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import sys
+import threading
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from skillkit.core.run.hosts.proxy import Proxy
+from skillkit.core.run.hosts.upstream import Upstreams
+from skillkit.core.run.spawn import DEVNULL, Start, spawn
+from skillkit.core.values.hosts import HostRule, HostUse
+
+__all__ = ["PORT", "WayOut", "proxy_variables"]
+
+PORT = 3128
+ANSWER_SECONDS = 10.0
+INFO_BYTES = 65_536
+SHELL = "/bin/sh"
+# In the background of a shell that ends at once: it is nobody's child who waits for any.
+BESIDE = 'exec 3<&0; "$@" <&3 & '
+FIRST_FREE = 3
+
+
+def proxy_variables() -> dict[str, str]:
+    """What tells programs inside about the way out; those that do not look find no network."""
+    address = f"http://127.0.0.1:{PORT}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    inside = {"NO_PROXY": "localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY": "1"}
+    both = {**dict.fromkeys(names, address), "NO_PROXY": inside["NO_PROXY"]}
+    return both | {name.lower(): value for name, value in both.items()} | inside
+
+
+class WayOut:
+    """Of one run. Its two descriptors are for the walls; afterwards `used` says what was reached and refused."""
+
+    def __init__(self, rules: Sequence[HostRule], upstreams: Upstreams) -> None:
+        self._proxy = Proxy(rules, upstreams)
+        self._thread = threading.Thread(target=self._serve, name="skillkit hosts", daemon=True)
+        self._told, self.info = os.pipe()
+        self.block, self._go = os.pipe()
+        self.problem = ""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The socket inside has gone with its namespace; this ends what it led to."""
+        os.close(self.info)  # a thread that still waits for the walls waits no longer
+        self._proxy.close()
+        self._thread.join(ANSWER_SECONDS)
+        for number in (self._told, self.block, self._go):
+            os.close(number)
+
+    def used(self) -> tuple[HostUse, ...]:
+        return self._proxy.used()
+
+    def _serve(self) -> None:
+        try:
+            process, inode = _process_inside(self._told)
+            listener = _DOOR.open_inside(process, inode)
+        except (OSError, ValueError) as error:
+            self.problem = f"no host can be reached: {error}"
+            listener = None
+        with contextlib.suppress(OSError):  # the run is over
+            os.write(self._go, b"\n")
+        if listener is not None:
+            with listener:
+                self._proxy.serve(listener)
+
+
+def _process_inside(told: int) -> tuple[int, int]:
+    """Its number and its network namespace, from the few words that bubblewrap writes."""
+    text = b""
+    while b"}" not in text:
+        piece = os.read(told, INFO_BYTES)
+        if not piece:
+            raise OSError("the walls were not put up")
+        text += piece
+    info = json.loads(text)
+    return int(info["child-pid"]), int(info.get("net-namespace", 0))
+
+
+class _Door:
+    """The helper that opens sockets inside (`door.py`): started at first use, one for this process, none for a fork."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._helper: socket.socket | None = None
+
+    def open_inside(self, process: int, inode: int) -> socket.socket:
+        with self._lock:
+            if self._helper is None:
+                self._helper = _start_helper()
+            try:
+                return _ask(self._helper, process, inode)
+            except ConnectionError:  # it is gone: the next run gets a new one
+                self._helper.close()
+                self._helper = None
+                raise
+
+    def forget(self) -> None:
+        """In a fork: the helper is its parent's."""
+        if self._helper is not None:
+            self._helper.close()
+        self._begin()
+
+
+def _ask(helper: socket.socket, process: int, inode: int) -> socket.socket:
+    helper.send(b"%d %d" % (process, inode))
+    if not select.select([helper], [], [], ANSWER_SECONDS)[0]:
+        raise ConnectionError("the program that opens the way out does not answer")
+    said, numbers, *_ = socket.recv_fds(helper, 1024, 1)
+    if numbers:
+        return socket.socket(fileno=numbers[0])
+    if not said:
+        raise ConnectionError("the program that opens the way out is gone")
+    raise OSError(said.decode("utf-8", "replace"))
+
+
+def _start_helper() -> socket.socket:
+    text = Path(__file__).with_name("door.py").read_text(encoding="utf-8")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        words = (SHELL, "-c", BESIDE, "skillkit-door", sys.executable, "-I", "-S", "-X", "utf8", "-c", text)
+        start = Start(
+            (*words, "0", str(PORT)), "/", {}, (theirs.fileno(), DEVNULL, DEVNULL), theirs.fileno(), FIRST_FREE
+        )
+        try:
+            pid = spawn(start, array("i", (0,)))
+        except BaseException:
+            ours.close()
+            raise
+    with contextlib.suppress(ChildProcessError):  # one that somebody else waited for
+        os.waitpid(pid, 0)
+    return ours
+
+
+_DOOR = _Door()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_DOOR.forget)
