@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["ProxyOutside", "answer_http", "echo", "listening"]
+__all__ = ["Handle", "ProxyOutside", "answer_http", "echo", "listening"]
 
 Handle = Callable[[socket.socket], None]
 

@@ -84,10 +84,6 @@ class HostUse(NamedTuple):
     sent: int = 0
     received: int = 0
 
-    def plus(self, sent: int, received: int) -> HostUse:
-        """With one more connection."""
-        return self._replace(connections=self.connections + 1, sent=self.sent + sent, received=self.received + received)
-
 
 def host_name(text: str) -> str | None:
     """One spelling for each host: lower case, ASCII, no dot at its end; None for what is no plain name or address."""

@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.network import Handle, ProxyOutside, answer_http, echo, listening
 
 from skillkit.core.run.hosts.proxy import MOST_AT_ONCE, OTHERS, Proxy
 from skillkit.core.run.hosts.upstream import Upstream, Upstreams
 from skillkit.core.values.hosts import HostRule, HostUse
-from tests.support.network import ProxyOutside, answer_http, echo, listening
 
+DIRECT = Upstreams()
 ALLOWED = ("api.example.com", "*.example.org", "other.example.com:8443")
 
 
 @contextmanager
-def serving(*rules: str, upstreams: Upstreams = Upstreams(), is_private: bool = False) -> Iterator[tuple[Proxy, int]]:
+def serving(*rules: str, upstreams: Upstreams = DIRECT, is_private: bool = False) -> Iterator[tuple[Proxy, int]]:
     proxy = Proxy([HostRule.parse(each, is_private=is_private) for each in rules], upstreams)
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         thread = threading.Thread(target=proxy.serve, args=(listener,))
@@ -40,6 +41,17 @@ def outside(hosts: dict[str, int]) -> Iterator[tuple[ProxyOutside, Upstreams]]:
     with listening(proxy) as port:
         upstream = Upstream("127.0.0.1", port)
         yield proxy, Upstreams(upstream, upstream)
+
+
+@contextmanager
+def reaching(handle: Handle, *authorities: str) -> Iterator[tuple[ProxyOutside, Proxy, int]]:
+    """A host behind the machine's proxy, and a proxy of ours that leads to both."""
+    with (
+        listening(handle) as host,
+        outside(dict.fromkeys(authorities, host)) as (there, upstreams),
+        serving(*ALLOWED, upstreams=upstreams) as (proxy, port),
+    ):
+        yield there, proxy, port
 
 
 def dial(port: int) -> socket.socket:
@@ -79,14 +91,13 @@ def said_to(port: int, request: bytes) -> bytes:
 
 
 def test_a_listed_host_is_reached_and_counted() -> None:
-    with listening(echo) as host, outside({"api.example.com:443": host}) as (_, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (proxy, port):
-            with tunnel(port, "api.example.com:443") as connection:
-                connection.sendall(b"hello")
-                connection.shutdown(socket.SHUT_WR)
-                assert read_all(connection) == b"hello"
-            proxy.close()
-            assert proxy.used() == (HostUse("api.example.com:443", "", 1, 5, 5),)
+    with reaching(echo, "api.example.com:443") as (_, proxy, port):
+        with tunnel(port, "api.example.com:443") as connection:
+            connection.sendall(b"hello")
+            connection.shutdown(socket.SHUT_WR)
+            assert read_all(connection) == b"hello"
+        proxy.close()
+        assert proxy.used() == (HostUse("api.example.com:443", "", 1, 5, 5),)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +152,9 @@ def test_what_can_be_read_in_two_ways_goes_nowhere(line: str) -> None:
 @pytest.mark.parametrize("authority", ["API.Example.COM:443", "api.example.com.:443", "a.b.example.org:443"])
 def test_other_spellings_of_a_listed_host_are_that_host(authority: str) -> None:
     known = {"api.example.com:443": 0, "a.b.example.org:443": 0}
-    with listening(echo) as host, outside(dict.fromkeys(known, host)) as (there, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (_, port):
-            tunnel(port, authority).close()
-            assert there.asked[0] in known
+    with reaching(echo, *known) as (there, _, port):
+        tunnel(port, authority).close()
+        assert there.asked[0] in known
 
 
 def test_a_name_that_leads_to_this_machine_is_refused() -> None:
@@ -156,8 +166,8 @@ def test_a_name_that_leads_to_this_machine_is_refused() -> None:
 
 
 def test_a_private_rule_opens_neither_this_machine_nor_its_link_nor_the_place_of_keys() -> None:
-    with serving("localhost", "127.0.0.1", "169.254.169.254", "0.0.0.0", is_private=True) as (_, port):  # noqa: S104
-        for name in ("localhost", "127.0.0.1", "169.254.169.254", "0.0.0.0"):  # noqa: S104
+    with serving("localhost", "127.0.0.1", "169.254.169.254", "0.0.0.0", is_private=True) as (_, port):
+        for name in ("localhost", "127.0.0.1", "169.254.169.254", "0.0.0.0"):
             assert said_to(port, f"CONNECT {name}:443 HTTP/1.1\r\n\r\n".encode()).startswith(b"HTTP/1.1 403 ")
 
 
@@ -170,10 +180,11 @@ def test_any_host_means_public_ones_where_another_proxy_resolves_too(name: str) 
 
 def test_a_plain_request_goes_to_the_host_of_its_address_whatever_its_host_header_says() -> None:
     seen: list[bytes] = []
-    with listening(answer_http(seen)) as host, outside({"api.example.com:80": host}) as (there, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (_, port):
-            request = b"GET http://api.example.com/a?b HTTP/1.1\r\nHost: evil.test\r\nProxy-Authorization: x\r\nX-A: b\r\n\r\n"
-            assert said_to(port, request).endswith(b"hello")
+    with reaching(answer_http(seen), "api.example.com:80") as (there, _, port):
+        request = (
+            b"GET http://api.example.com/a?b HTTP/1.1\r\nHost: evil.test\r\nProxy-Authorization: x\r\nX-A: b\r\n\r\n"
+        )
+        assert said_to(port, request).endswith(b"hello")
         assert there.asked == ["api.example.com:80"]
         assert seen[0].startswith(b"GET /a?b HTTP/1.1\r\nHost: api.example.com\r\nX-A: b\r\n")
         assert b"evil" not in seen[0]
@@ -182,15 +193,12 @@ def test_a_plain_request_goes_to_the_host_of_its_address_whatever_its_host_heade
 
 def test_a_second_request_behind_the_first_goes_nowhere() -> None:
     seen: list[bytes] = []
-    with listening(answer_http(seen)) as host, outside({"api.example.com:80": host}) as (_, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (_, port):
-            hidden = b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"
-            first = b"POST http://api.example.com/ HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"
-            assert b"200 OK" in said_to(port, first + hidden)
-            chunked = (
-                b"POST http://api.example.com/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"
-            )
-            assert b"200 OK" in said_to(port, chunked + hidden)
+    with reaching(answer_http(seen), "api.example.com:80") as (_, _, port):
+        hidden = b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+        first = b"POST http://api.example.com/ HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"
+        assert b"200 OK" in said_to(port, first + hidden)
+        chunked = b"POST http://api.example.com/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"
+        assert b"200 OK" in said_to(port, chunked + hidden)
     assert all(b"evil" not in each and b"body" in each for each in seen)
     assert len(seen) == 2
 
@@ -231,23 +239,21 @@ def test_a_host_that_cannot_be_reached_is_told_apart_from_one_that_may_not() -> 
 
 
 def test_two_hundred_connections_at_once_each_get_their_own_bytes() -> None:
-    with listening(echo) as host, outside({"api.example.com:443": host}) as (_, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (proxy, port), contextlib.ExitStack() as held:
-            connections = [held.enter_context(tunnel(port, "api.example.com:443")) for _ in range(200)]
-            for number, each in enumerate(connections):
-                each.sendall(b"%05d" % number * 2000)
-            for number, each in enumerate(connections):
-                each.shutdown(socket.SHUT_WR)
-                assert read_all(each) == b"%05d" % number * 2000
+    with reaching(echo, "api.example.com:443") as (_, proxy, port), contextlib.ExitStack() as held:
+        connections = [held.enter_context(tunnel(port, "api.example.com:443")) for _ in range(200)]
+        for number, each in enumerate(connections):
+            each.sendall(b"%05d" % number * 2000)
+        for number, each in enumerate(connections):
+            each.shutdown(socket.SHUT_WR)
+            assert read_all(each) == b"%05d" % number * 2000
         assert sum(each.connections for each in proxy.used()) == 200
 
 
 def test_clients_that_say_nothing_hold_up_nobody() -> None:
-    with listening(echo) as host, outside({"api.example.com:443": host}) as (_, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (_, port), contextlib.ExitStack() as held:
-            for _ in range(MOST_AT_ONCE // 2):
-                held.enter_context(dial(port)).sendall(b"CONNECT api")
-            tunnel(port, "api.example.com:443").close()
+    with reaching(echo, "api.example.com:443") as (_, _, port), contextlib.ExitStack() as held:
+        for _ in range(MOST_AT_ONCE // 2):
+            held.enter_context(dial(port)).sendall(b"CONNECT api")
+        tunnel(port, "api.example.com:443").close()
 
 
 def test_one_side_may_be_over_before_the_other() -> None:
@@ -255,11 +261,10 @@ def test_one_side_may_be_over_before_the_other() -> None:
         read_all(connection)
         connection.sendall(b"all of it")
 
-    with listening(late) as host, outside({"api.example.com:443": host}) as (_, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (_, port), tunnel(port, "api.example.com:443") as connection:
-            connection.sendall(b"question")
-            connection.shutdown(socket.SHUT_WR)
-            assert read_all(connection) == b"all of it"
+    with reaching(late, "api.example.com:443") as (_, _, port), tunnel(port, "api.example.com:443") as connection:
+        connection.sendall(b"question")
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection) == b"all of it"
 
 
 def test_what_a_script_asks_for_in_masses_is_told_in_a_bounded_list() -> None:
@@ -274,13 +279,12 @@ def test_what_a_script_asks_for_in_masses_is_told_in_a_bounded_list() -> None:
 
 def test_closing_ends_every_connection_and_thread() -> None:
     before = threading.active_count()
-    with listening(echo) as host, outside({"api.example.com:443": host}) as (_, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (proxy, port), contextlib.ExitStack() as held:
-            connections = [held.enter_context(tunnel(port, "api.example.com:443")) for _ in range(20)]
-            proxy.close()
-            for each in connections:
-                with contextlib.suppress(OSError):
-                    assert each.recv(1) == b""
+    with reaching(echo, "api.example.com:443") as (_, proxy, port), contextlib.ExitStack() as held:
+        connections = [held.enter_context(tunnel(port, "api.example.com:443")) for _ in range(20)]
+        proxy.close()
+        for each in connections:
+            with contextlib.suppress(OSError):
+                assert each.recv(1) == b""
     assert threading.active_count() <= before + 1
 
 
@@ -293,14 +297,13 @@ def test_a_gigabyte_passes_with_flat_memory() -> None:
         for _ in range(total >> 20):
             connection.sendall(block)
 
-    with listening(flood) as host, outside({"api.example.com:443": host}) as (_, upstreams):
-        with serving(*ALLOWED, upstreams=upstreams) as (_, port), tunnel(port, "api.example.com:443") as connection:
-            buffer = bytearray(1 << 20)
-            for _ in range(16):
-                connection.recv_into(buffer)
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            while connection.recv_into(buffer):
-                pass
-            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    with reaching(flood, "api.example.com:443") as (_, _, port), tunnel(port, "api.example.com:443") as connection:
+        buffer = bytearray(1 << 20)
+        for _ in range(16):
+            connection.recv_into(buffer)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        while connection.recv_into(buffer):
+            pass
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 32 * 1024
     assert Path("/proc/self").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ def test_chunks_end_at_the_same_byte_in_whatever_pieces_they_come(cuts: list[int
     sent = CHUNKED + b"GET / HTTP/1.1\r\n\r\n"
     places = [0, *sorted(min(cut, len(sent)) for cut in cuts), len(sent)]
     body, taken = Body(None), 0
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         if body.is_over:
             break
         taken += body.take(sent[start:end])

@@ -11,7 +11,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from skillkit.core.run.hosts.addresses import allowed_addresses
 from skillkit.core.run.hosts.relay import Moved, relay
@@ -39,6 +39,29 @@ class _RefusedError(RequestError):
         super().__init__(message, 403)
 
 
+class _Count:
+    """What was done with one host: a script can connect as often as it likes, and this stays small."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._over = Moved()
+        self._passing: set[Moved] = set()
+
+    def begin(self, moved: Moved) -> None:
+        self.connections += 1
+        self._passing.add(moved)
+
+    def end(self, moved: Moved) -> None:
+        self._passing.discard(moved)
+        self._over.sent += moved.sent
+        self._over.received += moved.received
+
+    def bytes(self) -> tuple[int, int]:
+        """Sent and received, also of connections that go on."""
+        every = (self._over, *self._passing)
+        return sum(each.sent for each in every), sum(each.received for each in every)
+
+
 class Proxy:
     """Accepts on one socket until it is closed."""
 
@@ -50,7 +73,7 @@ class Proxy:
         self._open: set[socket.socket] = set()
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
-        self._used: dict[tuple[str, str], HostUse] = {}
+        self._used: dict[tuple[str, str], _Count] = {}
 
     def serve(self, listener: socket.socket) -> None:
         """Take connections until `close`; returns then."""
@@ -88,7 +111,7 @@ class Proxy:
     def used(self) -> tuple[HostUse, ...]:
         """What was reached and refused so far, in the order it was first asked for."""
         with self._lock:
-            return tuple(self._used.values())
+            return tuple(HostUse(*key, count.connections, *count.bytes()) for key, count in self._used.items())
 
     def _hold(self, connection: socket.socket) -> bool:
         """Known to `close`; False where that has been already."""
@@ -122,25 +145,16 @@ class Proxy:
             server, upstream = self._reach(request)
         except RequestError as error:
             if request is not None:
-                self._note(request, refused=str(error))
+                with self._counted(request, str(error)):
+                    pass
             _say_no(client, error)
             return
-        moved = Moved()
-        body = None if request.is_tunnel else Body(request.length)
         try:
-            if body is None:
-                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                first = rest
-            else:
-                more = upstream.headers if upstream else ()
-                first = request.head(is_absolute=upstream is not None, more=more) + rest[: body.take(rest)]
-            server.sendall(first)
-            moved.sent += len(first)
-            relay(client, server, moved, body)
+            with self._counted(request) as moved:
+                _pass_on(client, server, request, rest, upstream, moved)
         except RequestError as error:
             _say_no(client, error)
         finally:
-            self._note(request, moved=moved)
             self._release(server)
 
     # Which host, and the way to it.
@@ -194,14 +208,41 @@ class Proxy:
             said = answer.split(b"\r\n", 1)[0][:100].decode("ascii", "replace")
             raise RequestError(f"the proxy of this machine does not lead to {request.name}: {said}", 502)
 
-    def _note(self, request: Request, *, moved: Moved | None = None, refused: str = "") -> None:
-        host = f"{request.name}:{request.port}"
+    @contextlib.contextmanager
+    def _counted(self, request: Request, refused: str = "") -> Iterator[Moved]:
+        """One more connection, whose bytes are counted while they pass."""
+        host, moved = f"{request.name}:{request.port}", Moved()
         with self._lock:
             if (host, refused) not in self._used and len(self._used) >= MOST_HOSTS:
                 host, refused = OTHERS, "refused like others before" if refused else ""
-            before = self._used.get((host, refused)) or HostUse(host, refused)
-            sent, received = (moved.sent, moved.received) if moved else (0, 0)
-            self._used[host, refused] = before.plus(sent, received)
+            count = self._used.setdefault((host, refused), _Count())
+            count.begin(moved)
+        try:
+            yield moved
+        finally:
+            with self._lock:
+                count.end(moved)
+
+
+def _pass_on(
+    client: socket.socket,
+    server: socket.socket,
+    request: Request,
+    rest: bytes,
+    upstream: Upstream | None,
+    moved: Moved,
+) -> None:
+    """What the client said after its head, and all that follows."""
+    if request.is_tunnel:
+        body, first = None, rest
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    else:
+        body = Body(request.length)
+        head = request.head(is_absolute=upstream is not None, more=upstream.headers if upstream else ())
+        first = head + rest[: body.take(rest)]
+    server.sendall(first)
+    moved.sent += len(first)
+    relay(client, server, moved, body)
 
 
 def _require_outer(name: str, rules: Sequence[HostRule]) -> None:
