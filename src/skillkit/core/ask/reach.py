@@ -27,6 +27,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         tier=tier,
         as_root=is_root,
         network=policy.allow_network,
+        hosts=policy.allowed_hosts,
         filesystem=policy.allow_filesystem,
         argument_paths=policy.grant_argument_paths,
         workspace=ANY_WORKSPACE if command is None else real_path(command.workspace) if command.workspace else "",
@@ -62,7 +63,7 @@ def wall_sentences(
         open_doors = "It can use the network, and read and write every file that you can."
         return (open_doors, "Its memory and its files are not limited.", *environment, ending)
     return (
-        _network(policy),
+        _network(policy, tier),
         *_files(policy, skill, workspace, granted),
         *_neighbours(tier),
         _limits(policy, tier, is_root=is_root),
@@ -71,9 +72,11 @@ def wall_sentences(
     )
 
 
-def _network(policy: ScriptPolicy) -> str:
+def _network(policy: ScriptPolicy, tier: str) -> str:
     if policy.allow_network:
         return "It can use the network: it can send what it reads to anybody."
+    if policy.allowed_hosts and tier == "bubblewrap":
+        return f"It can reach {_listed(policy.allowed_hosts)} and send there what it reads, and no other host."
     return "It cannot use the network."
 
 

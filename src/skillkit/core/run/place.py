@@ -25,6 +25,8 @@ from typing import Self
 from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
 from skillkit.core.paths.forbidden import require_same
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.run.hosts.upstream import upstreams_in
+from skillkit.core.run.hosts.way_out import WayOut
 from skillkit.core.run.outcome import outcome
 from skillkit.core.run.process import run_confined
 from skillkit.core.run.reach import granted_paths, named_paths, reach_of, writable_roots
@@ -32,6 +34,7 @@ from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 from skillkit.core.run.source import relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
     able_to_guard,
+    able_to_open_hosts,
     can_count_together,
     count_together,
     explain_failure,
@@ -143,11 +146,15 @@ class Here:
                 reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded)
                 if sandbox.needs_mounter(reach):
                     sandbox = able_to_guard(sandbox, reach, policy)
+                reach = able_to_open_hosts(sandbox, reach, policy)
+            way_out = WayOut(reach.hosts, upstreams_in(os.environ)) if reach.hosts else None
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             placed = relocate(command, Path(reach.apart)) if reach.apart else command
             environment = _environment(placed, work, has_walls=sandbox.has_walls)
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
-            return Place(self, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all())
+            return Place(
+                self, command, placed, confined, reach, policy.limits, source, work, guarding, way_out, made.pop_all()
+            )
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
         """What inside the folders that the script may write stays as it is."""
@@ -229,6 +236,7 @@ class Place:
     source: str
     work: Path
     guarding: _Guarding
+    way_out: WayOut | None
     made: ExitStack
     """What goes when the place is left."""
 
@@ -250,13 +258,16 @@ class Place:
         self.here.counts_together = can_count_together()
         return count_together(self.confined, self.limits)
 
+    def _open_hosts(self, confined: Confined) -> AbstractContextManager[Confined]:
+        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined)
+
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
         seen, moved = list[ProcessExit](), tuple[SetAside, ...]()
         isolation, result, problem = self.confined.isolation, None, None
         try:
             try:
-                with self._count_together() as inside:
+                with self._count_together() as counted, self._open_hosts(counted) as inside:
                     isolation = inside.isolation
                     _launch(self.placed, inside, control, seen.append)
             finally:
@@ -268,6 +279,8 @@ class Place:
                 moved,
                 outcome(self.command, seen[-1], isolation, artifacts, explain if isolation.tier != "none" else None),
             )
+            if self.way_out is not None:
+                result = self.way_out.tell(result, self.command.skill_name)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
             if seen:

@@ -17,6 +17,7 @@ USUAL_PORTS = (443, 80)
 ANY = "*"
 """Any public host."""
 _BELOW = "*."
+_PRIVATE = " private"
 _NAME_CHARACTERS = 253
 _HIGHEST_PORT = 65535
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
@@ -45,6 +46,16 @@ class HostRule:
         if is_private and written == ANY:
             raise ConfigurationError("'*' stands for public hosts only. Name each private host.")
         return cls(f"{_BELOW}{name}" if is_below else name, port, is_private)
+
+    @classmethod
+    def from_id(cls, text: str) -> HostRule:
+        """The same in one text, as policies and grants keep it: the rule, and `private` behind a space where it is."""
+        rule = text.removesuffix(_PRIVATE)
+        return cls.parse(rule, is_private=rule != text)
+
+    @property
+    def id(self) -> str:
+        return f"{self}{_PRIVATE if self.is_private else ''}"
 
     @property
     def ports(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.questions import OptionRequest
 from skillkit.core.values.skills import Workspace
 
@@ -191,6 +192,8 @@ class ScriptExecutionResult:
     isolation: Isolation = Isolation()
     artifacts: tuple[Artifact, ...] = ()
     hint: str = ""
+    hosts: tuple[HostUse, ...] = ()
+    """What it reached by name, and what it was refused."""
 
     def __post_init__(self) -> None:
         if self.signal is not None and (self.exit_code >= 0 or self.signal_number != -self.exit_code):

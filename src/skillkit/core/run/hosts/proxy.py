@@ -30,6 +30,7 @@ FAREWELL_SECONDS = 1.0
 _INNER_NAMES = ("local", "internal", "home.arpa", "lan", "intranet", "corp", "localdomain")
 _REASONS = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 431: "Too Large", 502: "Bad Gateway"}
 OTHERS = "(others)"
+NOT_LISTED = "is not among the hosts that this run may reach"
 
 
 class _RefusedError(RequestError):
@@ -164,7 +165,7 @@ class Proxy:
         name, port = request.name, request.port
         rules = [rule for rule in self._rules if rule.opens(name, port)]
         if not rules:
-            raise _RefusedError(f"{name}:{port} is not among the hosts that this run may reach")
+            raise _RefusedError(f"{name}:{port} {NOT_LISTED}")
         upstream = self._upstreams.on_the_way_to(name, port, is_tunnel=request.is_tunnel)
         try:
             if upstream is None:

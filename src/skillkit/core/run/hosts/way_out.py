@@ -15,19 +15,24 @@ import socket
 import sys
 import threading
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from skillkit.core.run.hosts.proxy import Proxy
+from skillkit.core.run.hosts.proxy import NOT_LISTED, Proxy
 from skillkit.core.run.hosts.upstream import Upstreams
+from skillkit.core.run.sandbox.network import PORT
 from skillkit.core.run.spawn import DEVNULL, Start, spawn
-from skillkit.core.values.hosts import HostRule, HostUse
+from skillkit.core.values.hosts import USUAL_PORTS, HostRule, HostUse
+from skillkit.core.values.runs import ScriptExecutionResult
 
-__all__ = ["PORT", "WayOut", "proxy_variables"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.run.sandbox.base import Confined
 
-PORT = 3128
+__all__ = ["WayOut"]
+
 ANSWER_SECONDS = 10.0
 INFO_BYTES = 65_536
 SHELL = "/bin/sh"
@@ -36,48 +41,52 @@ BESIDE = 'exec 3<&0; "$@" <&3 & '
 FIRST_FREE = 3
 
 
-def proxy_variables() -> dict[str, str]:
-    """What tells programs inside about the way out; those that do not look find no network."""
-    address = f"http://127.0.0.1:{PORT}"
-    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-    inside = {"NO_PROXY": "localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY": "1"}
-    both = {**dict.fromkeys(names, address), "NO_PROXY": inside["NO_PROXY"]}
-    return both | {name.lower(): value for name, value in both.items()} | inside
-
-
 class WayOut:
-    """Of one run. Its two descriptors are for the walls; afterwards `used` says what was reached and refused."""
+    """Of one run."""
 
-    def __init__(self, rules: Sequence[HostRule], upstreams: Upstreams) -> None:
-        self._proxy = Proxy(rules, upstreams)
-        self._thread = threading.Thread(target=self._serve, name="skillkit hosts", daemon=True)
-        self._told, self.info = os.pipe()
-        self.block, self._go = os.pipe()
-        self.problem = ""
+    def __init__(self, hosts: Sequence[str], upstreams: Upstreams) -> None:
+        self._proxy = Proxy([HostRule.from_id(each) for each in hosts], upstreams)
+        self._told = self._go = -1
+        self._problem = ""
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """The socket inside has gone with its namespace; this ends what it led to."""
-        os.close(self.info)  # a thread that still waits for the walls waits no longer
-        self._proxy.close()
-        self._thread.join(ANSWER_SECONDS)
-        for number in (self._told, self.block, self._go):
-            os.close(number)
+    @contextmanager
+    def around(self, confined: Confined) -> Iterator[Confined]:
+        """The same walls with a way out, which is there as long as this is open."""
+        self._told, info = os.pipe()
+        block, self._go = os.pipe()
+        thread = threading.Thread(target=self._serve, name="skillkit hosts", daemon=True)
+        thread.start()
+        try:
+            yield confined._replace(handed=(info, block))
+        finally:
+            os.close(info)  # a thread that still waits for the walls waits no longer
+            self._proxy.close()
+            thread.join(ANSWER_SECONDS)
+            for number in (self._told, block, self._go):
+                os.close(number)
 
     def used(self) -> tuple[HostUse, ...]:
+        """What was reached and refused so far."""
         return self._proxy.used()
+
+    def tell(self, result: ScriptExecutionResult, skill: str) -> ScriptExecutionResult:
+        """The result with what was reached; a host that was refused is named with what would open it."""
+        used = self.used()
+        isolation = result.isolation
+        if self._problem:
+            isolation = replace(isolation, degraded=(*isolation.degraded, self._problem))
+        hint = result.hint
+        closed = [each.host for each in used if each.refused.endswith(NOT_LISTED)]
+        if closed and result.exit_code and not hint:
+            hint = f"It may not reach {closed[0]}. If it should: skillkit grant {skill} --host {_as_rule(closed[0])}."
+        return replace(result, hosts=used, isolation=isolation, hint=hint)
 
     def _serve(self) -> None:
         try:
             process, inode = _process_inside(self._told)
             listener = _DOOR.open_inside(process, inode)
         except (OSError, ValueError) as error:
-            self.problem = f"no host can be reached: {error}"
+            self._problem = f"no host can be reached: {error}"
             listener = None
         with contextlib.suppress(OSError):  # the run is over
             os.write(self._go, b"\n")
@@ -86,15 +95,21 @@ class WayOut:
                 self._proxy.serve(listener)
 
 
+def _as_rule(host: str) -> str:
+    """A host as `grant` takes it: without a port that every rule opens."""
+    name, _, port = host.rpartition(":")
+    return name if int(port) in USUAL_PORTS else host
+
+
 def _process_inside(told: int) -> tuple[int, int]:
     """Its number and its network namespace, from the few words that bubblewrap writes."""
     text = b""
-    while b"}" not in text:
+    while b"}" not in text:  # the first of several
         piece = os.read(told, INFO_BYTES)
         if not piece:
             raise OSError("the walls were not put up")
         text += piece
-    info = json.loads(text)
+    info = json.loads(text[: text.index(b"}") + 1])
     return int(info["child-pid"]), int(info.get("net-namespace", 0))
 
 

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
-from skillkit.core.run.sandbox.base import MEGABYTE, Confined, Reach, Sandbox, descriptor
+from skillkit.core.run.sandbox.base import MEGABYTE, WAY_OUT, Confined, Reach, Sandbox, descriptor
 from skillkit.core.run.sandbox.machine import Machine, Mount, Mounts, has_socket_in, mounts_for
+from skillkit.core.run.sandbox.network import CERTIFICATES, network_variables
 from skillkit.core.values.runs import READ_FROM_CODE, Isolation
 
 __all__ = ["MOUNTER", "BubblewrapSandbox"]
@@ -61,7 +62,7 @@ class BubblewrapSandbox(Sandbox):
     """Walls of Linux namespaces. `confine` looks only at which sockets there are."""
 
     tier = "bubblewrap"
-    shows_snapshot = True
+    shows_snapshot = opens_hosts = True
 
     program: str
     prlimit: str
@@ -79,8 +80,12 @@ class BubblewrapSandbox(Sandbox):
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
         mounts = mounts_for(reach, self.machine)
         unix_sockets = not (reach.network or reach.opens_folders or self.has_socket_in(reach.interpreter))
-        program = seccomp.program(network=reach.network, unix_sockets=unix_sockets)
-        contents: tuple[bytes, ...] = (program, *self._accounts())
+        program = seccomp.program(network=reach.network or bool(reach.hosts), unix_sockets=unix_sockets)
+        contents: tuple[bytes, ...] = (
+            program,
+            *self._accounts(),
+            *([reach.certificates] if reach.certificates else ()),
+        )
         start: tuple[str, ...] = ()
         places: list[Judged] = []
         if self.mounter and self.needs_mounter(reach):
@@ -90,14 +95,27 @@ class BubblewrapSandbox(Sandbox):
             before = list(WAIT_FOR_MOUNTER)
         else:
             options, before = self._mount(mounts, reach, len(contents), places)
+        at = len(contents) + len(places)
+        way_out = [word for number, option in enumerate(WAY_OUT, at) for word in (option, descriptor(number))]
         return Confined(
             argv=(
-                *(*start, self.program, *NAMESPACES, *(WITH_THREAD if self.dies_with_thread else ())),
+                *(
+                    *start,
+                    self.program,
+                    *(way_out if reach.hosts else ()),
+                    *NAMESPACES,
+                    *(WITH_THREAD if self.dies_with_thread else ()),
+                ),
                 *(*self._identity(reach), *self._root(reach), *options, *CLOSED),
                 *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
             ),
             cwd="/",
-            environment={**environment, "TMPDIR": TEMPORARY, **({} if reach.filesystem else {"HOME": HOME})},
+            environment={
+                **environment,
+                **(network_variables(has_certificates=bool(reach.certificates)) if reach.hosts else {}),
+                "TMPDIR": TEMPORARY,
+                **({} if reach.filesystem else {"HOME": HOME}),
+            },
             contents=contents,
             isolation=self._isolation(reach, unix_sockets=unix_sockets),
             places=tuple(places),
@@ -138,6 +156,7 @@ class BubblewrapSandbox(Sandbox):
         for path in self.machine.network_settings if reach.network else ():
             options += ["--ro-bind-try", path, path]
         options += ["--file", descriptor(1), "/etc/passwd", "--file", descriptor(2), "/etc/group"]
+        options += ["--file", descriptor(3), CERTIFICATES] if reach.certificates else []
         # Root could otherwise write the kernel's settings: bwrap covers them only for others.
         options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
         options += ["--perms", "1777", *size, "/dev/shm", "--perms", "1777", *size, TEMPORARY]  # noqa: S108 - inside
@@ -163,8 +182,7 @@ class BubblewrapSandbox(Sandbox):
         return Isolation(
             tier=self.tier,
             files="the user's files (mount namespace)" if reach.filesystem else "mount namespace",
-            network=("the host's" if reach.network else "none (network namespace, system call filter)")
-            + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
+            network=_network(reach) + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",
             status=READ_FROM_CODE,
@@ -178,6 +196,14 @@ class BubblewrapSandbox(Sandbox):
             ),
             degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded, *reach.notes),
         )
+
+
+def _network(reach: Reach) -> str:
+    if reach.network:
+        return "the host's"
+    if reach.hosts:
+        return f"{', '.join(reach.hosts)} through a proxy (network namespace)"
+    return "none (network namespace, system call filter)"
 
 
 def _option(mount: Mount) -> list[str]:
