@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import socket
 import sys
 import threading
@@ -75,10 +76,8 @@ class WayOut:
         isolation = result.isolation
         if self._problem:
             isolation = replace(isolation, degraded=(*isolation.degraded, self._problem))
-        hint = result.hint
-        closed = [each.host for each in used if each.refused.endswith(NOT_LISTED)]
-        if closed and result.exit_code and not hint:
-            hint = f"It may not reach {closed[0]}. If it should: skillkit grant {skill} --host {_as_rule(closed[0])}."
+        closed = [each.host for each in used if each.refused.endswith(NOT_LISTED)] if result.exit_code else []
+        hint = f"{result.hint} {_remedy(skill, closed[0])}".strip() if closed else result.hint
         return replace(result, hosts=used, isolation=isolation, hint=hint)
 
     def _serve(self) -> None:
@@ -95,10 +94,11 @@ class WayOut:
                 self._proxy.serve(listener)
 
 
-def _as_rule(host: str) -> str:
-    """A host as `grant` takes it: without a port that every rule opens."""
+def _remedy(skill: str, host: str) -> str:
+    """What would open a host, as it is typed: without a port that every rule opens."""
     name, _, port = host.rpartition(":")
-    return name if int(port) in USUAL_PORTS else host
+    rule = name if int(port) in USUAL_PORTS else host
+    return f"It may not reach {host}. If it should: skillkit grant {shlex.quote(skill)} --host {shlex.quote(rule)}"
 
 
 def _process_inside(told: int) -> tuple[int, int]:

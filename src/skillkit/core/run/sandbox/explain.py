@@ -93,7 +93,7 @@ def explanation(
         found = _of_path(line, reach, host) or _of_limit(line, reach)
         if not found and mentions_unix and "Permission denied" in line:
             found = _NO_UNIX
-        if not found and not reach.network:
+        if not found and not (reach.network or reach.hosts):
             is_refused_socket = mentions_sockets and "Permission denied" in line
             found = _BLOCKED if NETWORK.search(line) or is_refused_socket else ""
         if found:
