@@ -258,8 +258,8 @@ class Place:
         self.here.counts_together = can_count_together()
         return count_together(self.confined, self.limits)
 
-    def _open_hosts(self, confined: Confined) -> AbstractContextManager[Confined]:
-        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined)
+    def _open_hosts(self, confined: Confined, control: RunControl) -> AbstractContextManager[Confined]:
+        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control.on_host)
 
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
@@ -267,7 +267,7 @@ class Place:
         isolation, result, problem = self.confined.isolation, None, None
         try:
             try:
-                with self._count_together() as counted, self._open_hosts(counted) as inside:
+                with self._count_together() as counted, self._open_hosts(counted, control) as inside:
                     isolation = inside.isolation
                     _launch(self.placed, inside, control, seen.append)
             finally:

@@ -259,7 +259,7 @@ class _Run:
 
     def attend(self, deadline: float, control: RunControl) -> _Ending:
         """Feed, read and wait until the process ends or has to."""
-        cancel, wakeup_fd, _ = control
+        cancel, wakeup_fd = control.cancel, control.wakeup_fd
         if wakeup_fd is not None:
             self._poller.register(wakeup_fd, select.POLLIN)
         look = pid_order.look_seconds() or math.inf

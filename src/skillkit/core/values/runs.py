@@ -25,6 +25,7 @@ __all__ = [
     "Decision",
     "Isolation",
     "Manifest",
+    "OnHost",
     "OnOutput",
     "PreparedRun",
     "ProcessExit",
@@ -42,6 +43,9 @@ PROGRAM_OWNER = "(program)"
 
 OnOutput = Callable[[str, bytes], None]
 """Gets "stdout" or "stderr", and bytes as they come."""
+
+OnHost = Callable[[HostUse], None]
+"""Gets a host when it is first reached or refused."""
 
 
 class Decision(IntEnum):
@@ -132,6 +136,7 @@ class RunControl(NamedTuple):
     wakeup_fd: int | None = None
     """A descriptor that stops the run at once when it becomes readable; Windows cannot look at one."""
     on_output: OnOutput | None = None
+    on_host: OnHost | None = None
 
     def is_set(self) -> bool:
         """Whether the caller wants it stopped."""

@@ -18,6 +18,7 @@ from skillkit.core.run.hosts.relay import Moved, relay
 from skillkit.core.run.hosts.requests import HEAD_BYTES, Body, Request, RequestError, parse_request
 from skillkit.core.run.hosts.upstream import Upstream, Upstreams
 from skillkit.core.values.hosts import ANY, HostRule, HostUse, is_address
+from skillkit.core.values.runs import OnHost
 
 __all__ = ["Proxy"]
 
@@ -74,6 +75,7 @@ class Proxy:
         self._open: set[socket.socket] = set()
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
+        self.on_host: OnHost | None = None
         self._used: dict[tuple[str, str], _Count] = {}
 
     def serve(self, listener: socket.socket) -> None:
@@ -216,8 +218,12 @@ class Proxy:
         with self._lock:
             if (host, refused) not in self._used and len(self._used) >= MOST_HOSTS:
                 host, refused = OTHERS, "refused like others before" if refused else ""
+            is_first = (host, refused) not in self._used
             count = self._used.setdefault((host, refused), _Count())
             count.begin(moved)
+        if is_first and self.on_host is not None:
+            with contextlib.suppress(Exception):  # the caller's own: no connection waits for it or dies of it
+                self.on_host(HostUse(host, refused, 1))
         try:
             yield moved
         finally:

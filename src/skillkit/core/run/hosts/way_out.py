@@ -26,7 +26,7 @@ from skillkit.core.run.hosts.upstream import Upstreams
 from skillkit.core.run.sandbox.network import PORT
 from skillkit.core.run.spawn import DEVNULL, Start, spawn
 from skillkit.core.values.hosts import USUAL_PORTS, HostRule, HostUse
-from skillkit.core.values.runs import ScriptExecutionResult
+from skillkit.core.values.runs import OnHost, ScriptExecutionResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ class WayOut:
         self._problem = ""
 
     @contextmanager
-    def around(self, confined: Confined) -> Iterator[Confined]:
+    def around(self, confined: Confined, on_host: OnHost | None = None) -> Iterator[Confined]:
         """The same walls with a way out, which is there as long as this is open."""
+        self._proxy.on_host = on_host
         self._told, info = os.pipe()
         block, self._go = os.pipe()
         thread = threading.Thread(target=self._serve, name="skillkit hosts", daemon=True)
