@@ -307,8 +307,8 @@ def test_nothing_is_left_when_the_caller_is_killed(world: World) -> None:
     caller = subprocess.Popen([sys.executable, "-c", KILLED, str(world.folder)], stdout=subprocess.PIPE)
     assert caller.stdout is not None
     assert caller.stdout.readline() == b"started\n"
-    assert helpers_of(caller.pid)
-    helpers = helpers_of(caller.pid)
+    helpers = processes_with(f" 0 3128 {caller.pid} ")
+    assert helpers
     caller.send_signal(signal.SIGKILL)
     caller.wait()
     caller.stdout.close()
@@ -317,11 +317,6 @@ def test_nothing_is_left_when_the_caller_is_killed(world: World) -> None:
         time.sleep(0.05)
     assert not any_alive(helpers)
     assert not processes_with(mark)
-
-
-def helpers_of(pid: int) -> list[int]:
-    """Those that open sockets inside; they are in sessions of their own, started after the caller."""
-    return [each for each in processes_with("the number of a descriptor") if each > pid]
 
 
 def processes_with(text: str) -> list[int]:

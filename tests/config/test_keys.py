@@ -45,6 +45,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         readable_paths = ["../data", "~/notes", "/srv"]
         writable_paths = ["out"]
         grant_argument_paths = false
+        home = "fresh"
         sandbox = "off"
         [policy.limits]
         data_megabytes = 1
@@ -52,6 +53,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         processes = 3
         open_files = 4
         temporary_megabytes = 5
+        home_megabytes = 6
         [skills]
         paths = ["../skills"]
         plugins = ["../plugins"]
@@ -74,8 +76,9 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         readable_paths=(tmp_path / "data", Path(os.environ["HOME"], "notes"), Path("/srv")),
         writable_paths=(machine.user_file.parent / "out",),
         grant_argument_paths=False,
+        home="fresh",
         sandbox="off",
-        limits=Limits(1, 2, 3, 4, 5),
+        limits=Limits(1, 2, 3, 4, 5, 6),
     )
     assert settings.profile == "standard"
     assert (settings.skill_paths, settings.plugin_dirs) == ((tmp_path / "skills",), (tmp_path / "plugins",))

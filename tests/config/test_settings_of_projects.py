@@ -48,6 +48,7 @@ TIGHTENINGS: list[tuple[str, Any, Any]] = [
     ("readable_paths", ["/srv"], ["/srv/data"]),
     ("readable_paths", ["/srv", "/opt"], []),
     ("writable_paths", ["/srv"], ["/srv/data", "/srv/more"]),
+    ("home", "kept", "fresh"),
     ("sandbox", "off", "preferred"),
     ("sandbox", "preferred", "required"),
     *[(f"limits.{each.name}", 5, 4) for each in fields(Limits)],
@@ -56,6 +57,8 @@ TIGHTENINGS: list[tuple[str, Any, Any]] = [
 INCOMPARABLE: list[tuple[str, Any, Any]] = [
     ("allowed_tools_mode", "restrict", "grant"),
     ("working_directory", "skill", "workspace"),
+    ("working_directory", "skill", "auto"),
+    ("working_directory", "workspace", "auto"),
     ("allowed_commands", ["git"], ["ls"]),
     ("allowed_commands", ["scripts/*"], ["scripts/a.py"]),
     ("allowed_commands", ["git*"], ["git-log"]),
@@ -214,5 +217,6 @@ def test_a_policy_is_no_looser_than_itself() -> None:
         "policy.allow_network",
         "policy.allow_filesystem",
         "policy.approval",
+        "policy.home",
         "policy.sandbox",
     ]

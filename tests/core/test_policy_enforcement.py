@@ -183,6 +183,13 @@ def argument_paths(folder: Path, _: pytest.MonkeyPatch) -> None:
     assert output(folder, script, replace(OPEN, grant_argument_paths=False), path) == ""
 
 
+@proves("home")
+def home(folder: Path, _: pytest.MonkeyPatch) -> None:
+    script = "echo x >> ~/kept; wc -l < ~/kept"
+    assert [output(folder, script, replace(OPEN, home="kept")) for _ in range(2)] == ["1", "2"]
+    assert [output(folder, script, replace(OPEN, home="fresh")) for _ in range(2)] == ["1", "1"]
+
+
 @proves("sandbox")
 def sandbox(folder: Path, patch: pytest.MonkeyPatch) -> None:
     (folder / "data").write_text("data")
@@ -250,6 +257,13 @@ def temporary(folder: Path, _: pytest.MonkeyPatch) -> None:
         assert output(folder, script, limited(temporary_megabytes=8)) == "3000000"
     else:
         assert any("temporary" in each for each in result.isolation.degraded)
+
+
+@proves("limits.home_megabytes")
+def home_size(folder: Path, _: pytest.MonkeyPatch) -> None:
+    script = "head -c 3000000 /dev/urandom > ~/big; echo $?"
+    assert output(folder, script, replace(limited(home_megabytes=8), home="kept")) == "0"
+    assert "limits.home_megabytes" in ran(folder, script, replace(limited(home_megabytes=2), home="kept")).hint
 
 
 def test_every_field_has_a_proof() -> None:

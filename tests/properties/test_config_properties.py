@@ -186,7 +186,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "allowed_tools_mode": st.sampled_from(["restrict", "grant", "ignore"]),
     "approval": st.sampled_from(["never", "first_run", "always"]),
     "sandbox": st.sampled_from(["off", "preferred", "required"]),
-    "working_directory": st.sampled_from(["skill", "workspace"]),
+    "working_directory": st.sampled_from(["skill", "workspace", "auto"]),
+    "home": st.sampled_from(["kept", "fresh"]),
     **{f"limits.{each.name}": st.integers(1, 2000) for each in fields(Limits)},
 }
 
@@ -221,6 +222,7 @@ def can_do(policy: ScriptPolicy) -> set[object]:
     facts |= {("without walls", how) for how in {"off": (1, 2), "preferred": (2,), "required": ()}[policy.sandbox]}
     tools = {"ignore": ("empty", "other", "asked"), "grant": ("asked",), "restrict": ("empty",)}
     facts |= {("tools", which) for which in tools[policy.allowed_tools_mode]}
+    facts |= {("finds what earlier runs left",)} if policy.home == "kept" else set()
     return facts | {("directory", policy.working_directory)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from skillkit.core.ask.reach import bounds_of
@@ -37,7 +38,7 @@ def bounds_under(policy: ScriptPolicy, command: ScriptCommand | None = None, *, 
     return bounds_of(policy, command, tier=tier, is_root=True)
 
 
-BOUNDS = bounds_under(GUARDED, COMMAND)
+BOUNDS = bounds_under(replace(GUARDED, home="fresh"), COMMAND)
 
 WIDER: tuple[dict[str, object], ...] = (
     {"tier": "landlock"},
@@ -50,6 +51,7 @@ WIDER: tuple[dict[str, object], ...] = (
     {"variables": ("TOKEN",)},
     {"all_variables": True},
     {"working_directory": "workspace"},
+    {"home": "kept"},
     {"interpreter": "zsh"},
     {"program": ("/opt/bash", "/opt/bash")},
     {"limits": tuple((name, value + 1) for name, value in BOUNDS.limits)},

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from skillkit.cli.options import json_option
+from skillkit.cli.options import json_option, settings_for
 from skillkit.cli.output import echo_json
 from skillkit.config import (
     Origin,
     Place,
     current_folder,
-    load_settings,
     project_file,
     searched_folders,
     user_file_place,
@@ -50,7 +49,7 @@ def show_command(as_json: bool) -> None:
       skillkit config show
       skillkit config show --json | jq '.settings."policy.approval"'
     """
-    settings = load_settings(current_folder())
+    settings = settings_for({})
     if as_json:
         echo_json(
             profile=settings.profile,

@@ -49,6 +49,7 @@ COMMANDS = {
     "validate": "validate:validate_command",
     "check": "check:check_command",
     "run": "run:run_command",
+    "home": "home:home_command",
     "trust": "trust:trust",
     "approvals": "approvals:approvals",
     "audit": "audit:audit",

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
@@ -16,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from skillkit.cli import NOT_FOUND, REFUSED, SIGNAL_BASE
-from skillkit.config import Settings, current_folder, load_settings
+from skillkit.config import Origin, Place, Settings, current_folder, load_settings
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.find.roots import existing_folder
 from skillkit.core.manager import SkillManager
@@ -140,7 +141,17 @@ class Chosen(Places, total=False):
 def settings_for(chosen: Chosen | Places) -> Settings:
     """Those that hold in this folder, and what was chosen on the command line."""
     named = cast("dict[str, Any]", {name: value for name, value in chosen.items() if name != "state_dir"})
-    return load_settings(current_folder()).chosen(**named)
+    return _starting_by_content(load_settings(current_folder()).chosen(**named))
+
+
+def _starting_by_content(settings: Settings) -> Settings:
+    """Where no file says otherwise, a script's content decides where it starts: here there is a folder to work in."""
+    key = "policy.working_directory"
+    if key in settings.named:
+        return settings
+    origin = Origin("auto", (Place("the command line"),))
+    policy = replace(settings.policy, working_directory="auto")
+    return replace(settings, policy=policy, named={**settings.named, key: origin})
 
 
 def manager_for(chosen: Chosen | Places, **more: Any) -> SkillManager:  # noqa: ANN401 - the manager's own

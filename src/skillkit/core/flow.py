@@ -182,14 +182,21 @@ class Flow:
         """What the walls will and will not allow, in sentences."""
         granted = [path for each in commands for path in self.here.granted_paths(each)]
         first = commands[0]
-        return self._sentences(first.base_directory, first.workspace, granted, max(each.timeout for each in commands))
+        starts_in = [each.working_directory for each in commands]
+        longest = max(each.timeout for each in commands)
+        return self._sentences(first.base_directory, first.workspace, granted, longest, starts_in)
 
     def reach_of_any(self, folder: Path) -> tuple[str, ...]:
         """The same for whichever script of the skill in this folder, wherever it is run."""
         return self._sentences(folder, "it is run in", ["files and folders"], self.policy.timeout_seconds)
 
     def _sentences(
-        self, folder: Path, workspace: Workspace | str | None, granted: Sequence[str], timeout: float
+        self,
+        folder: Path,
+        workspace: Workspace | str | None,
+        granted: Sequence[str],
+        timeout: float,
+        starts_in: Sequence[str] = (),
     ) -> tuple[str, ...]:
         from skillkit.core.ask.reach import wall_sentences
 
@@ -201,6 +208,7 @@ class Flow:
             granted=granted,
             timeout=timeout,
             is_root=_is_root(),
+            starts_in=starts_in,
         )
 
     def bounds(self, command: ScriptCommand | None) -> Bounds:

@@ -224,7 +224,7 @@ class SkillFunctions:
                 skill,
                 instructions_for(skill, session_id=self.session_id, workspace=self.manager.workspace),
                 outcomes if may_run else None,
-                starts_elsewhere=self.flow.policy.working_directory == "workspace",
+                starts_elsewhere=self.flow.policy.working_directory != "skill",
             )
         except SkillKitError as error:
             context = SkillContext(skill_name[:ECHOED_CHARACTERS], refusal_status(error), str(error))

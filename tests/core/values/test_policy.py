@@ -18,8 +18,9 @@ def test_a_bare_policy_allows_nothing() -> None:
     assert (policy.readable_paths, policy.writable_paths) == ((), ())
     assert (policy.sandbox, policy.approval, policy.allowed_tools_mode) == ("required", "first_run", "restrict")
     assert (policy.timeout_seconds, policy.working_directory, policy.grant_argument_paths) == (30, "skill", True)
+    assert policy.home == "fresh"
     assert policy.allowed_interpreters == ("python3", "bash", "node", "ruby", "perl")
-    assert policy.limits == Limits(1024, 100, 64, 256, 64)
+    assert policy.limits == Limits(1024, 100, 64, 256, 64, 100)
 
 
 def test_the_profiles_are_these() -> None:
@@ -31,13 +32,14 @@ def test_the_profiles_are_these() -> None:
         return {name: getattr(policy, name) for name in names if getattr(policy, name) != getattr(bare, name)}
 
     assert differs(LOCKED) == {"approval": "always"}
-    assert differs(GUARDED) == {"allow_scripts": True}
-    assert differs(STANDARD) == {"allow_scripts": True, "approval": "never", "sandbox": "preferred"}
+    assert differs(GUARDED) == {"allow_scripts": True, "home": "kept"}
+    assert differs(STANDARD) == {"allow_scripts": True, "approval": "never", "home": "kept", "sandbox": "preferred"}
     assert differs(TRUSTED) == {
         "allow_scripts": True,
         "allow_network": True,
         "allow_filesystem": True,
         "approval": "never",
+        "home": "kept",
         "sandbox": "off",
     }
 
@@ -55,7 +57,7 @@ LISTS = ("bash", b"bash", None, 5, [1], [None])
 @pytest.mark.parametrize(
     ("names", "values", "rule"),
     [
-        pytest.param("allowed_tools_mode approval working_directory", CHOICES, "must be one of", id="choices"),
+        pytest.param("allowed_tools_mode approval working_directory home", CHOICES, "must be one of", id="choices"),
         pytest.param("sandbox", CHOICES, "must be one of: required, preferred, off", id="walls"),
         pytest.param(
             "allow_scripts allow_network allow_filesystem inherit_environment grant_argument_paths",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
 from skillkit.core.paths import real_path
@@ -36,6 +36,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         variables=policy.pass_environment,
         all_variables=policy.inherit_environment,
         working_directory=policy.working_directory,
+        home=policy.home,
         interpreters=policy.allowed_interpreters,
         interpreter=command.interpreter if command else "",
         program=(command.argv[0], real_path(command.argv[0])) if command else (),
@@ -53,18 +54,23 @@ def wall_sentences(
     granted: Sequence[str],
     timeout: float,
     is_root: bool,
+    starts_in: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """For the walls called `tier`; `granted` are paths that the arguments name."""
+    """For the walls called `tier`; `granted` are paths that the arguments name.
+
+    `starts_in` are the kinds of folder that scripts start in, `skill` or `workspace`; empty where no script is known.
+    """
     ending = f"After {timeout:g} seconds it is stopped, with everything it started."
     environment = tuple(_environment(policy))
     if tier == "none":
-        return (NO_WALLS, *environment, ending)
+        return (NO_WALLS, *_start(starts_in), *environment, ending)
     if tier == "job":
         open_doors = "It can use the network, and read and write every file that you can."
-        return (open_doors, "Its memory and its files are not limited.", *environment, ending)
+        return (open_doors, "Its memory and its files are not limited.", *_start(starts_in), *environment, ending)
     return (
         _network(policy, tier),
         *_files(policy, skill, workspace, granted),
+        *_start(starts_in),
         *_neighbours(tier),
         _limits(policy, tier, is_root=is_root),
         *environment,
@@ -77,7 +83,8 @@ def _network(policy: ScriptPolicy, tier: str) -> str:
         return "It can use the network: it can send what it reads to anybody."
     if policy.allowed_hosts and tier == "bubblewrap":
         return f"It can reach {_listed(policy.allowed_hosts)} and send there what it reads, and no other host."
-    return "It cannot use the network."
+    own = " What it starts itself it can reach, on a loopback of its own." if tier == "bubblewrap" else ""
+    return f"It cannot use the network.{own}"
 
 
 def _files(
@@ -101,6 +108,16 @@ def _files(
         is_writing = workspace is not None or bool(policy.writable_paths)
         yield f"{NO_OTHER_FILE}{HARD_LINKS if is_writing else ''}."
     yield "It can write to a work folder of its own."
+    if policy.home == "kept" and not policy.allow_filesystem:
+        sending = " It can send what it kept there." if policy.allow_network else ""
+        yield f"It has a home folder of its own, which is kept for its next runs.{sending}"
+
+
+def _start(kinds: Collection[str]) -> Iterator[str]:
+    if len({*kinds}) > 1:
+        yield "Some start in the workspace, others in the skill's folder."
+    elif kinds:
+        yield "It starts in the workspace." if "workspace" in kinds else "It starts in the skill's folder."
 
 
 def _neighbours(tier: str) -> Iterator[str]:

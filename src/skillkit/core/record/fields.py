@@ -79,6 +79,7 @@ def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> d
         **identity(command),
         "path": str(command.script_path),
         "interpreter": command.argv[0],
+        "working_directory": command.working_directory,
         "arguments": arguments.shown,
         "arguments_digest": arguments.digest,
         "stdin_digest": sha256(command.stdin).hexdigest() if command.stdin else None,

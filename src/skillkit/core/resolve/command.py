@@ -17,6 +17,7 @@ from pathlib import Path
 from skillkit.core.exceptions import (
     ArgumentSerializationError,
     ConfigurationError,
+    ContentChangedError,
     ContentLoadError,
     ScriptNotFoundError,
     ScriptPermissionError,
@@ -29,7 +30,7 @@ from skillkit.core.paths.forbidden import named_workspace, open_paths, require_o
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
 from skillkit.core.resolve.environment import Runner, is_within, programs_on, script_environment
-from skillkit.core.resolve.locate import Place, locate, require_plain_file
+from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
 from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
 from skillkit.core.values.skills import Workspace
@@ -67,10 +68,9 @@ def resolve_command(
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
     interpreter = located.interpreter
-    cwd = _working_directory(base, workspace, policy)
+    cwd = _working_directory(base, workspace, policy, located, manifest)
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
     refuse_batch_metacharacters(interpreter.name, given.words)
-    _refuse_settings_of_workspace(interpreter.name, policy)
     return ScriptCommand(
         skill_name=name,
         digest=manifest.digest,
@@ -160,9 +160,23 @@ def _manifest_at(folder: str) -> Manifest:
         return Manifest("", ())
 
 
-def _working_directory(base: Path, workspace: Path | None, policy: ScriptPolicy) -> Path:
+def _working_directory(
+    base: Path, workspace: Path | None, policy: ScriptPolicy, located: Located, manifest: Manifest
+) -> Path:
+    """Under `auto`, by the skill's content alone."""
     if policy.working_directory == "skill":
         return base
+    interpreter = located.interpreter.name
+    obeys_its_folder = interpreter in OBEYING_THEIR_FOLDER and policy.sandbox != "off"
+    if policy.working_directory == "auto":
+        if workspace is None or obeys_its_folder or _uses_own_files(located, manifest):
+            return base
+        return workspace
+    if obeys_its_folder:
+        raise ConfigurationError(
+            f"{interpreter} takes settings and code from the folder it starts in, and scripts may change the "
+            "workspace. Use working_directory = 'skill' for it."
+        )
     if workspace is None:
         raise ConfigurationError(
             "working_directory is 'workspace', but the caller named no workspace. Pass one, or use 'skill'."
@@ -181,12 +195,22 @@ def refuse_batch_metacharacters(interpreter: str, arguments: tuple[str, ...]) ->
             )
 
 
-def _refuse_settings_of_workspace(interpreter: str, policy: ScriptPolicy) -> None:
-    if interpreter in OBEYING_THEIR_FOLDER and policy.working_directory == "workspace" and policy.sandbox != "off":
-        raise ConfigurationError(
-            f"{interpreter} takes settings and code from the folder it starts in, and scripts may change the "
-            "workspace. Use working_directory = 'skill' for it."
-        )
+def _uses_own_files(located: Located, manifest: Manifest) -> bool:
+    """Of the bytes that were hashed: others are not what will run."""
+    from skillkit.core.resolve.working_directory import starts_in_skill  # only where it is asked for
+
+    content = dict(manifest.entries).get(located.name, "")
+    try:
+        with open(located.path, "rb") as file:
+            text = file.read()
+    except OSError as error:
+        raise ContentChangedError.because(
+            f"{located.name!r} changed while it was looked at", "Run it again."
+        ) from error
+    if content != f"sha256 {sha256(text).hexdigest()}":
+        raise ContentChangedError.because(f"{located.name!r} changed while it was looked at", "Run it again.")
+    entries = tuple(name for name, _ in manifest.entries)
+    return starts_in_skill(text, located.interpreter.name, entries, manifest.digest)
 
 
 def _find_program(name: str, path: str, workspace: Path | None) -> Path:

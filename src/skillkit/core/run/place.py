@@ -23,8 +23,9 @@ from types import TracebackType
 from typing import Self
 
 from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
-from skillkit.core.paths.forbidden import require_same
+from skillkit.core.paths.forbidden import note_writable, require_same
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.run.home import open_home, told_of_home
 from skillkit.core.run.hosts.upstream import upstreams_in
 from skillkit.core.run.hosts.way_out import WayOut
 from skillkit.core.run.outcome import outcome
@@ -35,6 +36,7 @@ from skillkit.core.run.source import relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
     able_to_guard,
     able_to_open_hosts,
+    able_to_scope,
     can_count_together,
     count_together,
     explain_failure,
@@ -43,6 +45,7 @@ from skillkit.core.run.tiers import (
     sandbox_for,
 )
 from skillkit.core.run.work import WorkFolders
+from skillkit.core.store.homes import Home, Homes
 from skillkit.core.store.snapshots import Snapshots
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
@@ -85,6 +88,8 @@ class Here:
         self._guard = Guard(state_folder, protected)
         self.snapshots = Snapshots(state_folder, approved)
         self.work_folders = WorkFolders()
+        self.homes = Homes(state_folder)
+        note_writable((self.homes.folder,))
         self._chosen: tuple[ScriptPolicy, Sandbox] | None = None
         self.counts_together = True  # until it is tried
 
@@ -143,7 +148,9 @@ class Here:
             made.callback(self.work_folders.tidy, work)
             reach = NO_WALLS
             if sandbox.has_walls:
-                reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded)
+                home = open_home(self.homes, decided, policy)
+                reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded, home)
+                sandbox = able_to_scope(sandbox, reach)
                 if sandbox.needs_mounter(reach):
                     sandbox = able_to_guard(sandbox, reach, policy)
                 reach = able_to_open_hosts(sandbox, reach, policy)
@@ -153,7 +160,8 @@ class Here:
             environment = _environment(placed, work, has_walls=sandbox.has_walls)
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
             return Place(
-                self, command, placed, confined, reach, policy.limits, source, work, guarding, way_out, made.pop_all()
+                *(self, decided, command, placed, confined, reach, policy.limits, source, work, guarding, way_out),
+                made.pop_all(),
             )
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
@@ -176,7 +184,13 @@ class Here:
         return guarded
 
     def _reach(
-        self, command: ScriptCommand, policy: ScriptPolicy, work: Path, mounted: Path | None, guarded: Guarded
+        self,
+        command: ScriptCommand,
+        policy: ScriptPolicy,
+        work: Path,
+        mounted: Path | None,
+        guarded: Guarded,
+        home: Home | None,
     ) -> Reach:
         return reach_of(
             command,
@@ -184,6 +198,7 @@ class Here:
             work=work,
             snapshot=mounted,
             state_folder=self.state_folder,
+            home=home,
             apart=APART / command.base_directory.name if mounted and command.searches_upwards else None,
             guarded=guarded,
             everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
@@ -227,6 +242,8 @@ class Place:
     """One run's walls, ready; nothing of the skill has run yet."""
 
     here: Here
+    decided: ScriptCommand
+    """As it was decided about: on the skill's own folder."""
     command: ScriptCommand
     placed: ScriptCommand
     """The same as the script sees it: some languages run from a second place inside the walls."""
@@ -281,6 +298,8 @@ class Place:
             )
             if self.way_out is not None:
                 result = self.way_out.tell(result, self.command.skill_name)
+            if self.reach.home:
+                result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
             if seen:

@@ -14,12 +14,14 @@ from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths
 from skillkit.core.run.sandbox.network import certificates_of
+from skillkit.core.store.homes import Home
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import ScriptCommand
 
 __all__ = ["granted_paths", "named_paths", "reach_of", "writable_roots"]
 
 PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
+NOT_LOADED = "code that would be loaded unasked was taken out of the home: {0}"
 SEARCHED = "{0} also takes modules and settings from the folders above {1}, as far as they are readable"
 
 
@@ -37,6 +39,7 @@ def reach_of(
     work: Path,
     snapshot: Path | None,
     state_folder: Path,
+    home: Home | None = None,
     apart: Path | None = None,
     guarded: Guarded = NOTHING_GUARDED,
     everywhere: Iterable[str] = (),
@@ -58,7 +61,8 @@ def reach_of(
     search = _notes_on_search(command, opened, policy) if apart is None else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
-    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *pinned)}
+    own_home = (os.path.realpath(home.path),) if home else ()
+    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *own_home, *pinned)}
     identities |= {each.path: (each.device, each.inode) for each in opened.all}
     identities |= {each.path: (each.device, each.inode) for each in in_rules}
     return Reach(
@@ -66,11 +70,12 @@ def reach_of(
         snapshot=str(snapshot) if snapshot else None,
         work=private,
         interpreter=interpreter,
+        home=own_home[0] if own_home else None,
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*protected, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search),
+        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search, *_notes_on_home(home)),
         hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
         identities=identities,
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
@@ -121,6 +126,10 @@ def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPoli
         )
     is_readable = policy.allow_filesystem or any(is_inside(skill, each.path) for each in opened.readable)
     return [SEARCHED.format(command.interpreter, skill)] if is_readable else []
+
+
+def _notes_on_home(home: Home | None) -> list[str]:
+    return [NOT_LOADED.format(", ".join(f"~/{each}" for each in home.set_aside))] if home and home.set_aside else []
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from skillkit.core.values.runs import Isolation
 
 __all__ = [
     "able_to_guard",
+    "able_to_scope",
     "can_count_together",
     "count_together",
     "explain_failure",
@@ -133,6 +134,28 @@ def mounter_works() -> bool:
             return sandbox is not None and _probe(sandbox.confine((TRUE,), skill, {}, walls))[0] == 0
         except OSError:
             return False
+
+
+@cache
+def scoper_works() -> bool:
+    """Whether bubblewrap still works behind the scoper; some systems tie its rights to how it is started."""
+    sandbox = this_machines.strongest(_probe)
+    with tempfile.TemporaryDirectory(prefix="skillkit-probe-") as made:
+        skill, work = (os.path.join(os.path.realpath(made), name) for name in ("skill", "work"))
+        os.mkdir(skill)
+        os.mkdir(work)
+        try:
+            walls = Reach(skill, None, work, (), network=True)
+            return sandbox is not None and _probe(sandbox.confine((TRUE,), skill, {}, walls))[0] == 0
+        except OSError:
+            return False
+
+
+def able_to_scope(sandbox: Sandbox, walls: Reach) -> Sandbox:
+    """The same walls; without unix sockets where those cannot be kept apart from the host's."""
+    if not isinstance(sandbox, BubblewrapSandbox) or not sandbox.needs_scoper(walls) or scoper_works():
+        return sandbox
+    return replace(sandbox, scoper=())
 
 
 def able_to_guard(sandbox: Sandbox, walls: Reach, policy: ScriptPolicy) -> Sandbox:

@@ -39,6 +39,8 @@ class Bounds:
     variables: tuple[str, ...]
     all_variables: bool
     working_directory: str
+    home: str
+    """Whether it finds what earlier runs left there: `kept` or `fresh`."""
     interpreters: tuple[str, ...]
     """Those that the policy allows."""
     interpreter: str
@@ -65,6 +67,7 @@ class Bounds:
                 {*run.variables} <= {*self.variables} or self.all_variables,
                 run.all_variables <= self.all_variables,
                 run.working_directory == self.working_directory,
+                run.home in (self.home, "fresh"),
                 run.interpreter in (*self.interpreters, self.interpreter),
                 run.interpreter != self.interpreter or run.program == self.program,
                 _are_no_higher(run.limits, self.limits),

@@ -41,13 +41,17 @@ INTERPRETERS = ("python3", "bash", "node", "ruby", "perl")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may use; each holds for one process, the number of processes for the whole run."""
+    """What one run may use; each holds for one process, the number of processes for the whole run.
+
+    What the home may hold is measured after each run.
+    """
 
     data_megabytes: int = 1024
     file_megabytes: int = 100
     processes: int = 64
     open_files: int = 256
     temporary_megabytes: int = 64
+    home_megabytes: int = 100
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -73,6 +77,7 @@ class ScriptPolicy:
     readable_paths: tuple[Path, ...] = ()
     writable_paths: tuple[Path, ...] = ()
     grant_argument_paths: bool = True
+    home: str = "fresh"
     sandbox: str = "required"
     limits: Limits = field(default_factory=Limits)
 
@@ -243,7 +248,7 @@ FIELDS: dict[str, PolicyField] = {
         "a person is asked more often from left to right: never, first_run, always",
     ),
     "working_directory": _choice(
-        ("skill", "workspace"),
+        ("skill", "workspace", "auto"),
         lambda own, given: own == given,
         "one is not tighter than the other: programs find other files beside them in each",
     ),
@@ -252,6 +257,11 @@ FIELDS: dict[str, PolicyField] = {
     "readable_paths": PATHS,
     "writable_paths": PATHS,
     "grant_argument_paths": SWITCH,
+    "home": _choice(
+        ("kept", "fresh"),
+        partial(_is_no_looser, ("kept", "fresh")),
+        "in a fresh home nothing is left of earlier runs",
+    ),
     "sandbox": _choice(
         ("required", "preferred", "off"),
         partial(_is_no_looser, ("off", "preferred", "required")),
@@ -264,13 +274,15 @@ PATH_LISTS = tuple(name for name, row in FIELDS.items() if row is PATHS)
 LOCKED = ScriptPolicy(approval="always")
 """Nothing runs."""
 
-GUARDED = ScriptPolicy(allow_scripts=True)
+GUARDED = ScriptPolicy(allow_scripts=True, home="kept")
 """Walls required, a person asked on the first run; what agents get unless told otherwise."""
 
-STANDARD = ScriptPolicy(allow_scripts=True, approval="never", sandbox="preferred")
+STANDARD = ScriptPolicy(allow_scripts=True, approval="never", home="kept", sandbox="preferred")
 """Walls where the machine has them, nobody asked; what Python callers get."""
 
-TRUSTED = ScriptPolicy(allow_scripts=True, allow_network=True, allow_filesystem=True, approval="never", sandbox="off")
+TRUSTED = ScriptPolicy(
+    allow_scripts=True, allow_network=True, allow_filesystem=True, approval="never", home="kept", sandbox="off"
+)
 """No walls: scripts run with the caller's own rights."""
 
 PROFILES = {"locked": LOCKED, "guarded": GUARDED, "standard": STANDARD, "trusted": TRUSTED}

@@ -107,6 +107,11 @@ class ScriptCommand:
     """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
 
     @property
+    def working_directory(self) -> str:
+        """Which of the two folders it starts in: `skill` or `workspace`."""
+        return "workspace" if self.workspace is not None and self.cwd == str(self.workspace) else "skill"
+
+    @property
     def searches_upwards(self) -> bool:
         """Whether its interpreter takes modules and settings from every folder above it: code that nobody approved."""
         return self.interpreter in SEARCHING_UPWARDS and not self.is_program

@@ -43,7 +43,7 @@ def test_the_whole_command_line() -> None:
 --uid 1001 --gid 1002 --disable-userns --unshare-net
 --ro-bind /usr /usr --symlink /usr/bin /bin --symlink /usr/lib64 /lib64
 --ro-bind /etc/alternatives /etc/alternatives --symlink /usr/share/zoneinfo/UTC /etc/localtime
---file {1} /etc/passwd --file {2} /etc/group --proc /proc --remount-ro /proc --dev /dev
+--file {1} /etc/passwd --file {2} /etc/group --file {3} /etc/hosts --file {4} /etc/nsswitch.conf --proc /proc --remount-ro /proc --dev /dev
 --perms 1777 --size 67108864 --tmpfs /dev/shm --perms 1777 --size 67108864 --tmpfs /tmp --perms 0700 --dir /tmp/home
 --ro-bind /opt/py /opt/py --ro-bind /state/snap /s/skill --bind /t/work /t/work
 --remount-ro /dev --remount-ro / --chdir /s/skill --seccomp {0} --
@@ -56,14 +56,16 @@ def test_the_whole_command_line() -> None:
         cwd="/",
         environment={"HOME": "/tmp/home", "TMPDIR": "/tmp", "A": "b"},
         contents=(
-            seccomp.program(network=False, unix_sockets=True),
+            seccomp.program(network=False, unix_sockets=True, loopback=True),
             b"skill:x:1001:1002:skill:/tmp/home:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
             b"skill:x:1002:\nnogroup:x:65534:\n",
+            b"127.0.0.1 localhost\n::1 localhost\n",
+            b"passwd: files\ngroup: files\nhosts: files\n",
         ),
         isolation=Isolation(
             tier="bubblewrap",
             files="mount namespace",
-            network="none (network namespace, system call filter); unix sockets inside the walls",
+            network="its own loopback (network namespace, system call filter); unix sockets inside the walls",
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",
             status="128+N read as signal N for crashes",
@@ -84,8 +86,29 @@ def test_a_network_brings_its_settings_and_takes_unix_sockets() -> None:
     got = confined(replace(WALLS, network=True))
     assert "--unshare-net" not in got.argv
     assert "--ro-bind-try /etc/resolv.conf /etc/resolv.conf" in " ".join(got.argv)
-    assert got.contents[0] == seccomp.program(network=True, unix_sockets=False)
+    assert got.contents[0] == seccomp.program(network=True, unix_sockets=False, loopback=True)
     assert got.isolation.network == "the host's, without unix sockets"
+
+
+def test_on_the_hosts_network_unix_sockets_need_the_scoper() -> None:
+    scoping = replace(SANDBOX, scoper=("/usr/bin/python3", "/scoper.py"))
+    got = confined(replace(WALLS, network=True), scoping)
+    assert got.argv[:3] == ("/usr/bin/python3", "/scoper.py", "/usr/bin/bwrap")
+    assert got.contents[0] == seccomp.program(network=True, unix_sockets=True, loopback=True)
+    with_workspace = confined(replace(WALLS, network=True, workspace="/w"), scoping)
+    assert with_workspace.argv[0] == "/usr/bin/bwrap"
+    assert with_workspace.contents[0] == seccomp.program(network=True, unix_sockets=False, loopback=True)
+    assert confined(WALLS, scoping).argv[0] == "/usr/bin/bwrap"
+
+
+def test_a_home_that_stays_is_mounted_where_nothing_else_is() -> None:
+    got = confined(replace(WALLS, home="/state/homes/x/1"))
+    assert "--bind /state/homes/x/1 /home/skill" in " ".join(got.argv)
+    assert got.environment["HOME"] == "/home/skill"
+    assert b":/home/skill:" in got.contents[1]
+    assert got.environment["GIT_CONFIG_GLOBAL"] == "/tmp/.gitconfig"
+    elsewhere = confined(replace(WALLS, home="/state/homes/x/1", workspace="/home/skill/project"))
+    assert elsewhere.environment["HOME"] == "/tmp/home"
 
 
 @pytest.mark.parametrize(
@@ -93,8 +116,8 @@ def test_a_network_brings_its_settings_and_takes_unix_sockets() -> None:
 )
 def test_a_folder_of_the_users_takes_unix_sockets_and_so_does_an_interpreter_beside_one(opened: dict[str, Any]) -> None:
     got = confined(replace(WALLS, **opened))
-    assert got.contents[0] == seccomp.program(network=False, unix_sockets=False)
-    assert got.isolation.network == "none (network namespace, system call filter), without unix sockets"
+    assert got.contents[0] == seccomp.program(network=False, unix_sockets=False, loopback=True)
+    assert got.isolation.network == "its own loopback (network namespace, system call filter), without unix sockets"
 
 
 def test_the_users_files_come_with_their_links_and_their_home() -> None:
@@ -103,7 +126,7 @@ def test_the_users_files_come_with_their_links_and_their_home() -> None:
     assert "--symlink /var/home /home" in line
     assert "--bind /data /data --ro-bind /opt/py /opt/py --bind /var/home /var/home" in line
     assert got.environment == {"HOME": "/home/me", "TMPDIR": "/tmp", "A": "b"}
-    assert got.contents[0] == seccomp.program(network=False, unix_sockets=False)
+    assert got.contents[0] == seccomp.program(network=False, unix_sockets=False, loopback=True)
 
 
 def test_a_run_tied_to_its_thread_has_a_session_of_its_own() -> None:
@@ -223,9 +246,9 @@ def test_few_guarded_places_are_mounted_by_bwrap() -> None:
 def test_a_link_is_guarded_by_the_mounter_alone() -> None:
     walls = replace(GUARDED, links=("/w/CLAUDE.md",))
     got = confined(walls, MOUNTER)
-    assert got.argv[:7] == ("/usr/bin/python3", "/mounter.py", "{descriptor 3}", "8", "9", "--", "/usr/bin/bwrap")
+    assert got.argv[:7] == ("/usr/bin/python3", "/mounter.py", "{descriptor 5}", "8", "9", "--", "/usr/bin/bwrap")
     assert "/w/.git" not in got.argv
-    assert got.contents[3] == b"1 2 r /w/.git\x00-1 -1 r /w/CLAUDE.md\x00"
+    assert got.contents[5] == b"1 2 r /w/.git\x00-1 -1 r /w/CLAUDE.md\x00"
     assert got.isolation.degraded == ()
 
 
@@ -239,8 +262,8 @@ def test_without_the_mounter_a_link_is_said_to_be_unguarded() -> None:
 def test_many_guarded_places_are_left_to_the_mounter() -> None:
     walls = replace(WALLS, workspace="/w", protected=tuple(f"/w/{n}/.git" for n in range(100)))
     got = confined(walls, MOUNTER)
-    assert got.contents[3].count(b"\0") == 200
-    assert got.contents[3].startswith(b"-1 -1 w /w/0\x00-1 -1 r /w/0/.git\x00")
+    assert got.contents[5].count(b"\0") == 200
+    assert got.contents[5].startswith(b"-1 -1 w /w/0\x00-1 -1 r /w/0/.git\x00")
 
 
 def test_the_script_waits_until_the_mounter_is_done_and_stops_without_its_word() -> None:
@@ -253,7 +276,7 @@ def test_the_script_waits_until_the_mounter_is_done_and_stops_without_its_word()
 
 def test_what_is_mounted_by_name_is_compared_by_the_mounter_too() -> None:
     walls = replace(GUARDED, links=("/w/CLAUDE.md",), identities={"/w": (7, 8)})
-    assert confined(walls, MOUNTER).contents[3].startswith(b"7 8 c /w\x00-1 -1 r /w/.git\x00")
+    assert confined(walls, MOUNTER).contents[5].startswith(b"7 8 c /w\x00-1 -1 r /w/.git\x00")
 
 
 def test_the_mounter_leaves_out_what_the_skill_covers_and_keeps_the_work_folder_writable() -> None:
@@ -266,7 +289,7 @@ def test_the_mounter_leaves_out_what_the_skill_covers_and_keeps_the_work_folder_
         protected=protected,
         links=("/w/CLAUDE.md",),
     )
-    lines = confined(walls, MOUNTER).contents[3].split(b"\0")[:-1]
+    lines = confined(walls, MOUNTER).contents[5].split(b"\0")[:-1]
     assert lines == [b"-1 -1 r /w/.claude", b"-1 -1 r /w/CLAUDE.md", b"-1 -1 w /w/skills", b"-1 -1 w /w/.claude/work"]
 
 
@@ -283,8 +306,8 @@ def test_what_was_judged_is_mounted_by_descriptor_where_bwrap_can() -> None:
     got = confined(walls, replace(SANDBOX, has_bind_fd=True))
     assert got.places == (Judged("/w", 7, 8), Judged("/w/.git", 1, 2))
     words = " ".join(got.argv)
-    assert " --bind-fd {descriptor 3} /w " in words
-    assert " --ro-bind-fd {descriptor 4} /w/.git --ro-bind /w/CLAUDE.md /w/CLAUDE.md" in words
+    assert " --bind-fd {descriptor 5} /w " in words
+    assert " --ro-bind-fd {descriptor 6} /w/.git --ro-bind /w/CLAUDE.md /w/CLAUDE.md" in words
     assert "/bin/sh" not in got.argv, "nothing that was judged is left to compare"
 
 

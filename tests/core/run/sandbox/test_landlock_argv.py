@@ -161,15 +161,21 @@ def test_the_report_names_every_layer_and_what_is_missing() -> None:
             "core 0",
             "processes 64 beside the user's others",
         ),
-        degraded=landlock.VISIBLE,
+        degraded=(*landlock.VISIBLE, landlock.NO_LOOPBACK),
     )
 
 
 def test_the_report_of_an_old_kernel_names_what_it_lacks() -> None:
     isolation = confined(version=1).isolation
     assert (isolation.network, isolation.processes) == ("seccomp", "session")
-    assert isolation.degraded == (*landlock.VISIBLE, *landlock.BEFORE_ABI.values())
-    assert confined(version=5).isolation.degraded == (*landlock.VISIBLE, landlock.BEFORE_ABI[6])
+    assert isolation.degraded == (
+        *(*landlock.VISIBLE, *landlock.BEFORE_ABI.values()),
+        landlock.NO_LOOPBACK,
+    )
+    assert confined(version=5).isolation.degraded == (
+        *(*landlock.VISIBLE, landlock.BEFORE_ABI[6]),
+        landlock.NO_LOOPBACK,
+    )
 
 
 def test_the_report_says_that_roots_processes_are_not_counted() -> None:

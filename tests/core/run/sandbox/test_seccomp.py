@@ -23,6 +23,7 @@ SWITCHES = [
     dict(zip(("network", "unix_sockets", "fake_metadata", "guard_truncate"), values, strict=True))
     for values in itertools.product((False, True), repeat=4)
 ]
+SWITCHES += [{**each, "loopback": True} for each in SWITCHES if not each["fake_metadata"]]
 
 # Said once more, by number and independently of the module's own tables.
 COMMON_REFUSED = {425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442, 443, 467}
@@ -99,6 +100,7 @@ class Rules:
     unix_sockets: bool
     fake_metadata: bool
     guard_truncate: bool
+    loopback: bool = False
 
     def expected(self, number: int, arguments: tuple[int, ...]) -> str:
         low = [each & 0xFFFFFFFF for each in (*arguments, 0, 0, 0, 0, 0, 0)]
@@ -138,7 +140,12 @@ class Rules:
             terminal = low[1] in (0x5412, 0x541C)
             return "EPERM" if terminal or (self.fake_metadata and low[1] in seccomp.READER_CHANGES) else ALLOW
         if number == names["socket"]:
-            is_allowed = (self.unix_sockets and low[0] == 1) or (self.network and low[0] in (2, 10, 16))
+            is_own = low[0] in (2, 10) and low[1] & 0xF in (1, 2) and low[2] in (0, 6, 17)
+            is_allowed = (
+                (self.unix_sockets and low[0] == 1)
+                or (self.network and low[0] in (2, 10, 16))
+                or (self.loopback and is_own)
+            )
             return ALLOW if is_allowed else "EACCES"
         if number == names["socketpair"]:
             sends_anywhere = not self.unix_sockets and low[1] & 0xF in (2, 3)

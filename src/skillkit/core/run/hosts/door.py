@@ -1,6 +1,7 @@
 """Numbers of processes inside walls -> listening sockets in their network namespaces, handed to the caller.
 
-Run by its path with `python -I -S -X utf8`: `door.py SOCKET PORT`, where SOCKET is the number of a descriptor.
+Run by its path with `python -I -S -X utf8`: `door.py SOCKET PORT CALLER`, where SOCKET is the number of a descriptor
+and CALLER tells who looks at the list of processes whose it is.
 
 Theory of operation. To open a socket in another network namespace a process has to be in it, and one with threads
 cannot go there. So this program is started once beside its caller and waits. For each request (a process number, and
@@ -25,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def main() -> None:
-    number, port = map(int, sys.argv[1:])
+    number, port, _ = map(int, sys.argv[1:])
     library = ctypes.CDLL(None, use_errno=True)
     with socket.socket(fileno=number) as caller:
         while request := caller.recv(REQUEST_BYTES):

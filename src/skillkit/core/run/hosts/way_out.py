@@ -158,10 +158,10 @@ def _start_helper() -> socket.socket:
     text = Path(__file__).with_name("door.py").read_text(encoding="utf-8")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        words = (SHELL, "-c", BESIDE, "skillkit-door", sys.executable, "-I", "-S", "-X", "utf8", "-c", text)
-        start = Start(
-            (*words, "0", str(PORT)), "/", {}, (theirs.fileno(), DEVNULL, DEVNULL), theirs.fileno(), FIRST_FREE
-        )
+        program = (sys.executable, "-I", "-S", "-X", "utf8", "-c", text, "0", str(PORT), str(os.getpid()))
+        number = theirs.fileno()
+        words = (SHELL, "-c", BESIDE, "skillkit-door", *program)
+        start = Start(words, "/", {}, (number, DEVNULL, DEVNULL), number, FIRST_FREE)
         try:
             pid = spawn(start, array("i", (0,)))
         except BaseException:

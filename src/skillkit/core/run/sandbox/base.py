@@ -34,6 +34,8 @@ class Reach:
     """The run's private folder; writable."""
     interpreter: tuple[str, ...]
     """Folders the interpreter needs beside the system's; read-only."""
+    home: str | None = None
+    """The home that stays between runs of the skill; writable. None for a new one."""
     apart: str | None = None
     """A second place of the snapshot with nothing above it, for languages that look for code in the folders above."""
     workspace: str | None = None

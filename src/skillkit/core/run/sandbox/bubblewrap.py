@@ -24,18 +24,19 @@ from dataclasses import dataclass
 from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import MEGABYTE, WAY_OUT, Confined, Reach, Sandbox, descriptor
-from skillkit.core.run.sandbox.machine import Machine, Mount, Mounts, has_socket_in, mounts_for
+from skillkit.core.run.sandbox.machine import NEW_HOME, Machine, Mount, Mounts, has_socket_in, home_inside, mounts_for
 from skillkit.core.run.sandbox.network import CERTIFICATES, network_variables
+from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import READ_FROM_CODE, Isolation
 
-__all__ = ["MOUNTER", "BubblewrapSandbox"]
+__all__ = ["MOUNTER", "SCOPER", "BubblewrapSandbox"]
 
 MOUNTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounter.py")
+SCOPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scoper.py")
 READY, GO = 8, 9  # its descriptors; single digits, a plain shell takes no others
 MOST_PLACES = 40  # that are mounted by descriptor; the others by name, and then compared
 FEW_GUARDS = 12  # as many mounts bwrap makes sooner than the mounter starts
 
-HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
 TEMPORARY = "/tmp"  # noqa: S108 - as above
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL".split()
 # Without them bwrap's first process inside stays in the group that the runner kills, which is its only end.
@@ -48,6 +49,11 @@ ROOT_NOTES = (
     "root could change the modes of /dev/null, zero, full, random, urandom and tty",
 )
 REFUSALS = ((1, "bwrap: "), (125, "skillkit-walls: "))
+# On its own network a run knows one name; whoever asks for others is told at once that there are none.
+OWN_NAMES = {
+    "/etc/hosts": b"127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
+}
 UNMAPPED_ID = 65534  # what the kernel shows for ids that do not exist inside
 # Tell the mounter that the walls stand, wait until it has guarded all, and go on to the words that follow.
 _WAIT = (
@@ -70,6 +76,8 @@ class BubblewrapSandbox(Sandbox):
     stat: str = "/usr/bin/stat"
     mounter: tuple[str, ...] = ()
     """The words that start the mounter; empty where it does not work."""
+    scoper: tuple[str, ...] = ()
+    """The words that start the scoper; empty where it does not work."""
     has_disable_userns: bool = True
     has_bind_fd: bool = False
     """Whether it takes what it mounts by descriptor, too."""
@@ -79,14 +87,10 @@ class BubblewrapSandbox(Sandbox):
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
         mounts = mounts_for(reach, self.machine)
-        unix_sockets = not (reach.network or reach.opens_folders or self.has_socket_in(reach.interpreter))
-        program = seccomp.program(network=reach.network or bool(reach.hosts), unix_sockets=unix_sockets)
-        contents: tuple[bytes, ...] = (
-            program,
-            *self._accounts(),
-            *([reach.certificates] if reach.certificates else ()),
-        )
-        start: tuple[str, ...] = ()
+        unix_sockets = self._may_have_unix_sockets(reach) and not (reach.network and not self.scoper)
+        program = seccomp.program(network=reach.network, unix_sockets=unix_sockets, loopback=True)
+        contents: tuple[bytes, ...] = (program, *self._own_files(reach).values())
+        start: tuple[str, ...] = self.scoper if unix_sockets and reach.network else ()
         places: list[Judged] = []
         if self.mounter and self.needs_mounter(reach):
             start = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
@@ -110,17 +114,25 @@ class BubblewrapSandbox(Sandbox):
                 *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
             ),
             cwd="/",
-            environment={
-                **environment,
-                **(network_variables(has_certificates=bool(reach.certificates)) if reach.hosts else {}),
-                "TMPDIR": TEMPORARY,
-                **({} if reach.filesystem else {"HOME": HOME}),
-            },
+            environment=self._environment(environment, reach),
             contents=contents,
             isolation=self._isolation(reach, unix_sockets=unix_sockets),
             places=tuple(places),
             refusals=REFUSALS,
         )
+
+    def _may_have_unix_sockets(self, reach: Reach) -> bool:
+        """Where only private folders are in sight, nobody outside has one that a file stands for."""
+        return not (reach.opens_folders or self.has_socket_in(reach.interpreter))
+
+    def needs_scoper(self, reach: Reach) -> bool:
+        """Whether sockets without a file have to be kept apart from the host's, whose network it uses."""
+        return reach.network and bool(self.scoper) and self._may_have_unix_sockets(reach)
+
+    def _environment(self, environment: Mapping[str, str], reach: Reach) -> dict[str, str]:
+        own = {"TMPDIR": TEMPORARY} if reach.filesystem else {"TMPDIR": TEMPORARY, "HOME": home_inside(reach)}
+        told = network_variables(has_certificates=bool(reach.certificates)) if reach.hosts else {}
+        return {**(home_variables(TEMPORARY) if reach.home else {}), **environment, **told, **own}
 
     def needs_mounter(self, reach: Reach) -> bool:
         """Whether bwrap alone could not guard all, or would take too long for it."""
@@ -155,20 +167,22 @@ class BubblewrapSandbox(Sandbox):
             options += ["--symlink", target, path] if target else ["--ro-bind", path, path]
         for path in self.machine.network_settings if reach.network else ():
             options += ["--ro-bind-try", path, path]
-        options += ["--file", descriptor(1), "/etc/passwd", "--file", descriptor(2), "/etc/group"]
-        options += ["--file", descriptor(3), CERTIFICATES] if reach.certificates else []
+        for number, path in enumerate(self._own_files(reach), 1):
+            options += ["--file", descriptor(number), path]
         # Root could otherwise write the kernel's settings: bwrap covers them only for others.
         options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
         options += ["--perms", "1777", *size, "/dev/shm", "--perms", "1777", *size, TEMPORARY]  # noqa: S108 - inside
-        return [*options, "--perms", "0700", "--dir", HOME]
+        return options if reach.home else [*options, "--perms", "0700", "--dir", NEW_HOME]
 
-    def _accounts(self) -> tuple[bytes, bytes]:
-        """A list of accounts that names nobody of the host."""
+    def _own_files(self, reach: Reach) -> dict[str, bytes]:
+        """Settings that are not the host's: accounts of nobody there, and on its own network the one name it has."""
         uid, gid = self.machine.uid, self.machine.gid
-        user = f"skill:x:{uid}:{gid}:skill:{HOME}:/bin/sh\n"
+        user = f"skill:x:{uid}:{gid}:skill:{home_inside(reach)}:/bin/sh\n"
         nobody = "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n" if uid != UNMAPPED_ID else ""
         nogroup = "nogroup:x:65534:\n" if gid != UNMAPPED_ID else ""
-        return (user + nobody).encode(), (f"skill:x:{gid}:\n" + nogroup).encode()
+        files = {"/etc/passwd": (user + nobody).encode(), "/etc/group": (f"skill:x:{gid}:\n" + nogroup).encode()}
+        files |= {} if reach.network else OWN_NAMES
+        return files | ({CERTIFICATES: reach.certificates} if reach.certificates else {})
 
     def _limits(self, reach: Reach) -> list[str]:
         hard = self.machine.hard_limits
@@ -203,7 +217,7 @@ def _network(reach: Reach) -> str:
         return "the host's"
     if reach.hosts:
         return f"{', '.join(reach.hosts)} through a proxy (network namespace)"
-    return "none (network namespace, system call filter)"
+    return "its own loopback (network namespace, system call filter)"
 
 
 def _option(mount: Mount) -> list[str]:

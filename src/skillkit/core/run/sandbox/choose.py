@@ -115,19 +115,22 @@ def trusted_program(name: str, path: str | None = None) -> str | None:
 
 
 def _bubblewrap() -> Sandbox:
-    from skillkit.core.run.sandbox.bubblewrap import MOUNTER, BubblewrapSandbox
+    from skillkit.core.run.sandbox.bubblewrap import MOUNTER, SCOPER, BubblewrapSandbox
+    from skillkit.core.run.sandbox.landlock import SCOPES_ABI, abi
     from skillkit.core.run.sandbox.machine import this_machine
 
     program, prlimit = _required("bwrap", "bubblewrap"), _required("prlimit", "util-linux")
     # A setuid bwrap refuses to disable user namespaces; the system call filter forbids them anyway.
     is_setuid = bool(os.stat(program).st_mode & stat.S_ISUID)
     # A run is started and attended by one thread, so the kernel may end it with that thread.
+    has_scopes = abi() >= SCOPES_ABI and not is_setuid  # whose privileges the scope would take
     return BubblewrapSandbox(
         program,
         prlimit,
         this_machine(),
         stat=_required("stat", "coreutils"),
         mounter=(sys.executable, "-I", "-S", "-X", "utf8", MOUNTER),
+        scoper=(sys.executable, "-I", "-S", "-X", "utf8", SCOPER) if has_scopes else (),
         has_disable_userns=not is_setuid,
         # Distributions bring some of a later version's options, so that its number says little; its help text is in it.
         has_bind_fd=b"--ro-bind-fd" in Path(program).read_bytes(),

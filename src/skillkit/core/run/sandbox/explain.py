@@ -16,7 +16,7 @@ from pathlib import Path
 from skillkit.core.paths import is_inside, real_path
 from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.run.sandbox.base import Reach
-from skillkit.core.run.sandbox.machine import SYSTEM
+from skillkit.core.run.sandbox.machine import SYSTEM, home_inside
 
 __all__ = ["can_be_shown", "explanation", "never_opened"]
 
@@ -182,7 +182,8 @@ def _hidden(path: str, reach: Reach, host: _Host) -> str:
 
 
 def _is_writable(path: str, reach: Reach) -> bool:
-    own = (reach.work, *reach.writable, *([reach.workspace] if reach.workspace else []))
+    private = (reach.work, *([reach.home, home_inside(reach)] if reach.home else []))
+    own = (*private, *reach.writable, *([reach.workspace] if reach.workspace else []))
     return any(is_inside(path, each) for each in own)
 
 

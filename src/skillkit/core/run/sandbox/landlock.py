@@ -14,6 +14,7 @@ from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Reach, Sandbox, descriptor
 from skillkit.core.run.sandbox.machine import SYSTEM
+from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import Isolation
 
 TYPE_CHECKING = False
@@ -56,6 +57,7 @@ VISIBLE = (
     "no shared memory: locks and pools of multiprocessing fail",
     "temporary files are limited one by one, not in total",
 )
+NO_LOOPBACK = "loopback is closed too: nobody reaches a server that the script starts"
 ENTRY_BY_ENTRY = "folders with protected entries are granted entry by entry: nothing new can be made directly in them"
 ROOT_PROCESSES = "the number of processes is not limited for root"
 BEFORE_ABI = {
@@ -99,7 +101,8 @@ class LandlockSandbox(Sandbox):
         is_old = self.version < TRUNCATE_ABI
         program = seccomp.program(network=reach.network, unix_sockets=False, fake_metadata=True, guard_truncate=is_old)
         home, temporary = (os.path.join(reach.work, name) for name in PRIVATE_FOLDERS)
-        own = {"TMPDIR": temporary} if reach.filesystem else {"TMPDIR": temporary, "HOME": home}
+        folders = [temporary] if reach.home else [home, temporary]
+        own = {"TMPDIR": temporary} if reach.filesystem else {"TMPDIR": temporary, "HOME": reach.home or home}
         if "PATH" in environment and not reach.filesystem:
             own["PATH"] = _reachable(environment["PATH"], reach)
         keeper = (self.python, "-I", "-S", "-X", "utf8", "-c", START, PARTS, descriptor(0), descriptor(1), "--")
@@ -107,8 +110,16 @@ class LandlockSandbox(Sandbox):
             argv=(*keeper, *argv),
             cwd=cwd,
             # git gives up on a configuration that it sees and may not read.
-            environment={"GIT_CONFIG_NOSYSTEM": "1", **environment, **own},
-            contents=(json.dumps(self._instructions(reach, [home, temporary])).encode(), program),
+            environment={
+                "GIT_CONFIG_NOSYSTEM": "1",
+                **(home_variables(temporary) if reach.home else {}),
+                **environment,
+                **own,
+            },
+            contents=(
+                json.dumps(self._instructions(reach, folders)).encode(),
+                program,
+            ),
             isolation=self._isolation(reach),
             refusals=REFUSALS,
         )
@@ -151,7 +162,8 @@ class LandlockSandbox(Sandbox):
         for path in (*reach.interpreter, *reach.readable):
             yield from _reading(path, reach, is_optional=True)
         yield _grant(reach.snapshot or reach.skill, READ, reach=reach)
-        yield _grant(reach.work, self._write, reach=reach)
+        for path in (reach.work, *([reach.home] if reach.home else [])):
+            yield _grant(path, self._write, reach=reach)
         if reach.filesystem:
             yield from _reading("/", reach, spared=NOT_THE_USERS)
             yield _grant("/", self._write, spared=(*NOT_THE_USERS, *_read_only(reach)))
@@ -174,7 +186,7 @@ class LandlockSandbox(Sandbox):
         degraded = [*VISIBLE, *(lack for needed, lack in BEFORE_ABI.items() if self.version < needed)]
         if reach.filesystem or any(is_inside(each, path) for each in _read_only(reach) for path in _shared(reach)):
             degraded.append(ENTRY_BY_ENTRY)
-        degraded += reach.notes
+        degraded += [*([] if reach.network else [NO_LOOPBACK]), *reach.notes]
         if self.is_root:
             degraded.append(ROOT_PROCESSES)
         else:

@@ -11,7 +11,18 @@ from typing import NamedTuple
 from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox.base import Reach
 
-__all__ = ["SYSTEM", "Machine", "Mount", "Mounts", "has_socket_in", "interpreter_paths", "mounts_for", "this_machine"]
+__all__ = [
+    "NEW_HOME",
+    "SYSTEM",
+    "Machine",
+    "Mount",
+    "Mounts",
+    "has_socket_in",
+    "home_inside",
+    "interpreter_paths",
+    "mounts_for",
+    "this_machine",
+]
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 STORES = ("/nix/store", "/gnu/store")  # of systems whose programs lie there
@@ -31,6 +42,8 @@ HOMEBREW = "/Cellar/"  # its programs use libraries of other packages beside the
 LINK_LIMIT = 40  # the kernel's
 LEAST_DEPTH = 2  # a folder at the top of the tree holds more than one program
 OWN = ("/proc", "/dev", "/sys")  # inside the walls these are never the host's, whatever is granted
+NEW_HOME = "/tmp/home"  # noqa: S108 - a folder inside the walls, on a file system of their own
+KEPT_HOME = "/home/skill"  # always the same place: what a script notes there may name it
 SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - but files may be kept here
 
 
@@ -192,6 +205,13 @@ def mounts_for(reach: Reach, machine: Machine) -> Mounts:
     return _plan(reach, machine, tuple(path for path in reach.hidden if os.path.lexists(path)))
 
 
+def home_inside(reach: Reach) -> str:
+    """Where the script finds its home; not in the way of what else it is shown."""
+    shown = (reach.skill, reach.workspace or "", reach.work, *reach.interpreter, *reach.readable, *reach.writable)
+    is_free = not any(is_inside(path, KEPT_HOME) or is_inside(KEPT_HOME, path) for path in shown if path)
+    return KEPT_HOME if reach.home and is_free else NEW_HOME
+
+
 @lru_cache(maxsize=8)  # asked for several times in one run; it depends on nothing but what it is given
 def _plan(reach: Reach, machine: Machine, hidden: tuple[str, ...]) -> Mounts:
     standing = {path: False for path, target in machine.system if not target}
@@ -213,6 +233,8 @@ def _plan(reach: Reach, machine: Machine, hidden: tuple[str, ...]) -> Mounts:
         standing[path] = False
     if reach.apart:
         covers.append(Mount(reach.snapshot or reach.skill, reach.apart, writable=False))
+    if reach.home and not reach.filesystem:
+        covers.append(Mount(reach.home, home_inside(reach), writable=True))
     covers.append(Mount(reach.work, reach.work, writable=True))
     return Mounts(tuple(grants), tuple(guards), tuple(covers))
 

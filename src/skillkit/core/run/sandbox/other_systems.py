@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
+from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import Isolation
 
 __all__ = ["SeatbeltSandbox", "WindowsSandbox"]
@@ -51,11 +52,12 @@ class SeatbeltSandbox(Sandbox):
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
         profile, parameters = profile_for(reach)
         given = [word for name, value in parameters.items() for word in ("-D", f"{name}={value}")]
-        private = {"TMPDIR": reach.work} if reach.filesystem else {"TMPDIR": reach.work, "HOME": reach.work}
+        home = {} if reach.filesystem else {"HOME": reach.home or reach.work}
+        own = home_variables(reach.work) if reach.home else {}
         return Confined(
             argv=(self.program, *given, "-p", profile, *argv),
             cwd=cwd,
-            environment={**environment, **private},
+            environment={**own, **environment, "TMPDIR": reach.work, **home},
             contents=(),
             isolation=Isolation(
                 tier=self.tier,
@@ -73,7 +75,8 @@ def profile_for(reach: Reach) -> tuple[str, dict[str, str]]:
     personal = PERSONAL if reach.filesystem else []
     snapshot = (reach.snapshot,) if reach.snapshot else ()
     writable = [*personal, *workspace, *reach.writable]
-    readable = [*SYSTEM, reach.skill, *snapshot, *reach.interpreter, *reach.readable, *writable, reach.work]
+    own = [reach.work, *([reach.home] if reach.home else [])]
+    readable = [*SYSTEM, reach.skill, *snapshot, *reach.interpreter, *reach.readable, *writable, *own]
     kept = [reach.skill, *snapshot, *reach.protected]
     parameters: dict[str, str] = {}
     rules = [
@@ -82,7 +85,7 @@ def profile_for(reach: Reach) -> tuple[str, dict[str, str]]:
         _rule("deny file-write*", "KEEP", kept, parameters),
         # Who could rename a folder above could put what is kept aside.
         _rule("deny file-write-unlink", "ABOVE", _above(kept, writable), parameters, kind="literal"),
-        _rule("allow file-write*", "WORK", [reach.work], parameters),
+        _rule("allow file-write*", "WORK", own, parameters),
     ]
     return OPENING + "".join(rules) + (NETWORK if reach.network else ""), parameters
 

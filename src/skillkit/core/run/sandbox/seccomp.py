@@ -87,7 +87,8 @@ READER_CHANGES = (
     0x50009401, 0x50009417, 0x5000940E, 0x50009418, 0x5000940F, 0x5000943F, 0x4008941A,  # btrfs subvolumes
 )  # fmt: skip
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
-SOCKET_TYPE, DATAGRAM, RAW = 0xF, 2, 3
+SOCKET_TYPE, STREAM, DATAGRAM, RAW = 0xF, 1, 2, 3
+TCP_AND_UDP = (0, 6, 17)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,14 @@ def program(
     *,
     network: bool,
     unix_sockets: bool,
+    loopback: bool = False,
     fake_metadata: bool = False,
     guard_truncate: bool = False,
     architecture: str = "",
 ) -> bytes:
     """The program for `architecture`, or for this machine's.
 
+    `loopback` is for walls with a network of their own, where nothing else is to be reached: TCP and UDP.
     `fake_metadata` is for walls without namespaces: calls that change owner, mode, times and attributes succeed
     without effect, calls that reach other processes are refused, and nobody can watch files or read attributes.
     `guard_truncate` refuses to empty a file that is not open for writing, for Landlock before its third version.
@@ -139,20 +142,22 @@ def program(
     for action, calls in flat.items():
         if numbers := tuple(_numbers(calls, architecture).values()):
             code += [*_equals(numbers, otherwise=1), _instruction(RETURN, action)]
-    rules = _rules(network=network, unix_sockets=unix_sockets, fake_metadata=fake_metadata, truncate=guard_truncate)
+    sockets = _socket_rules(network=network, unix_sockets=unix_sockets, loopback=loopback)
+    rules = _rules(sockets, unix_sockets=unix_sockets, fake_metadata=fake_metadata, truncate=guard_truncate)
     for name, number in _numbers(CHECKED + " ".join(NAMES_A_PROCESS.values()), architecture).items():
         code += _checks(number, rules.get(name, ()))
     return b"".join((*code, _instruction(RETURN, ALLOW)))
 
 
-def _rules(*, network: bool, unix_sockets: bool, fake_metadata: bool, truncate: bool) -> dict[str, tuple[_Rule, ...]]:
+def _rules(
+    sockets: tuple[_Rule, ...], *, unix_sockets: bool, fake_metadata: bool, truncate: bool
+) -> dict[str, tuple[_Rule, ...]]:
     """The calls that depend on their arguments, each with its rules; the first that fits decides."""
-    families = ((UNIX,) if unix_sockets else ()) + ((INET, INET6, NETLINK) if network else ())
     requests = TERMINAL_INPUT + (READER_CHANGES if fake_metadata else ())
     rules = {
         "clone": (_Rule((_any_of(0, NEW_NAMESPACES),), REFUSE),),
         "ioctl": (_Rule((_Condition(1, requests),), REFUSE),),
-        "socket": (_Rule((_Condition(0, families, is_other=True),), NO_ACCESS),),
+        "socket": sockets,
         "socketpair": _pair_rules(unix_sockets=unix_sockets),
         "open": _open_rules(1, truncate=truncate),
         "openat": _open_rules(2, truncate=truncate),
@@ -167,6 +172,19 @@ def _rules(*, network: bool, unix_sockets: bool, fake_metadata: bool, truncate: 
         for call in calls.split():
             rules[call.partition("=")[0]] = (_Rule((_Condition(argument, (0,), is_other=True),), REFUSE),)
     return rules
+
+
+def _socket_rules(*, network: bool, unix_sockets: bool, loopback: bool) -> tuple[_Rule, ...]:
+    """Which families there are. Of a network of one's own, TCP and UDP: other kinds only bring more of the kernel."""
+    own = (UNIX,) if unix_sockets else ()
+    internet = (INET, INET6, NETLINK) if network else (INET, INET6) if loopback else ()
+    families = _Rule((_Condition(0, (*own, *internet), is_other=True),), NO_ACCESS)
+    if network or not loopback:
+        return (families,)
+    is_internet = _Condition(0, (INET, INET6))
+    kinds = _Condition(1, (STREAM, DATAGRAM), mask=SOCKET_TYPE, is_other=True)
+    protocols = _Condition(2, TCP_AND_UDP, is_other=True)
+    return (families, _Rule((is_internet, kinds), NO_ACCESS), _Rule((is_internet, protocols), NO_ACCESS))
 
 
 def _pair_rules(*, unix_sockets: bool) -> tuple[_Rule, ...]:

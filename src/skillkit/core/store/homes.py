@@ -1,0 +1,325 @@
+"""A skill by name and folder -> the private home that its runs keep, in the state folder.
+
+Theory of operation. Each skill has a folder here, and in it its homes by number and a note (`home.json`) that says
+which of them is used now and with which content of the skill each was used last. No home is ever renamed, so runs that
+use one at the same time stay in it. A skill that changed gets an empty home where a person is asked about the change:
+what the earlier content wrote waits until the person says that it is kept (`keep`), or clears it. Scripts write these
+homes, so everything in them is looked at by descriptor and no link in them is followed; the note lies beside them, out
+of reach.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skillkit.core.exceptions import StateUnavailableError
+from skillkit.core.paths import require_own_file, require_own_folder
+from skillkit.core.paths.files import Folder
+from skillkit.core.paths.trees import remove_entry, remove_tree
+
+__all__ = ["Home", "HomeSize", "Homes"]
+
+FOLDER, NOTE, SET_ASIDE = "homes", "home.json", "set-aside"
+KEPT_ASIDE = 8
+"""Of one skill: homes of earlier contents that nobody decided about; of more, the oldest go."""
+LOOKED_AT = 200_000
+DEPTH = 64
+BLOCK_BYTES = 512
+LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+# Code that interpreters and their kin load from a home by themselves, and no variable tells them not to.
+LOADED_FROM_HOME = (
+    *(".node_modules", ".node_libraries", ".bunfig.toml", ".config/.bunfig.toml"),
+    *(".gem", ".local/share/gem", ".config/gem", ".gemrc"),
+    *(".local/share/powershell", ".config/powershell", ".config/fish", ".cshrc", ".tcshrc"),
+    *(".pdbrc", ".perldb", ".sqliterc"),
+    # An earlier git than 2.32 knows no other place.
+    *(".gitconfig", ".config/git"),
+)
+
+
+class HomeSize(NamedTuple):
+    """What a home holds; links count as themselves, files with holes by what they take."""
+
+    files: int
+    bytes: int
+    is_whole: bool = True
+    """False where there was more than could be looked at."""
+
+    @property
+    def megabytes(self) -> float:
+        return self.bytes / 1_000_000
+
+    def is_above(self, megabytes: int) -> bool:
+        """What cannot be looked at as a whole counts as too much."""
+        return not self.is_whole or self.bytes > megabytes * 1_000_000
+
+
+class Home(NamedTuple):
+    """The home of one skill, as its runs find it."""
+
+    path: Path
+    digest: str
+    """Of the content that used it last."""
+    above: int = 0
+    """Bytes, where the last run left more than it may."""
+    set_aside: tuple[str, ...] = ()
+    """What was taken out of it before this run: an interpreter would have loaded it by itself."""
+
+
+@dataclass(slots=True)
+class _Note:
+    """Which homes there are; each number with the content that used it last and the bytes that are too much."""
+
+    skill: str
+    folder: str
+    current: str = ""
+    homes: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def numbers(self) -> list[str]:
+        """Oldest first."""
+        return sorted(self.homes, key=int)
+
+
+class Homes:
+    """The homes of one world's skills; safe for many processes."""
+
+    def __init__(self, state_folder: Path) -> None:
+        self._state_folder = state_folder
+        self.folder = state_folder / FOLDER
+
+    def open(self, skill: str, base_directory: Path, digest: str, *, stays: bool) -> Home:
+        """The home for a run of this content, made where there is none.
+
+        `stays` says that nobody is asked about changes, so that it stays the same home through them.
+        """
+        place = self._place(skill, base_directory)
+        note = self._read(place)
+        if note is None or note.homes.get(note.current, ("", 1)) != (digest, 0):
+            with self._changing(skill, base_directory) as note:
+                self._choose(place, note, digest, stays=stays)
+        path = place / note.current
+        above = note.homes[note.current][1]
+        try:
+            with Folder.of(path) as home:
+                return Home(path, digest, above, tuple(_without_startup_code(home, place)))
+        except FileNotFoundError:  # cleared at this very moment
+            self._make(place, note.current)
+            return Home(path, digest)
+
+    def keep(self, skill: str, base_directory: Path, digest: str) -> None:
+        """Let the changed skill have the home of what it was before: what a person's tick means."""
+        with self._changing(skill, base_directory) as note:
+            number = _before(note, digest)
+            if number:
+                note.current, note.homes[number] = number, (digest, note.homes[number][1])
+
+    def from_before(self, skill: str, base_directory: Path, digest: str) -> HomeSize | None:
+        """What `keep` would let it have; None where there is nothing."""
+        place = self._place(skill, base_directory)
+        note = self._read(place)
+        number = _before(note, digest) if note else ""
+        size = self.measure(place / number) if number else None
+        return size if size and size.files else None
+
+    def find(self, skill: str, base_directory: Path) -> Home | None:
+        """The home that is in use, as it stands; None where there is none yet."""
+        place = self._place(skill, base_directory)
+        note = self._read(place)
+        return Home(place / note.current, *note.homes[note.current]) if note and note.current in note.homes else None
+
+    def others(self, skill: str, base_directory: Path) -> tuple[Path, ...]:
+        """Homes of earlier contents, and what was taken out of homes; oldest first."""
+        place = self._place(skill, base_directory)
+        note = self._read(place)
+        found = [number for number in note.numbers() if number != note.current] if note else []
+        return tuple(place / name for name in (*found, SET_ASIDE) if os.path.lexists(place / name))
+
+    def clear(self, skill: str, base_directory: Path) -> None:
+        """All homes of the skill go, also those of earlier contents."""
+        place = self._place(skill, base_directory)
+        aside = self.folder / f".old-{os.urandom(8).hex()}"
+        with suppress(FileNotFoundError):
+            os.rename(place, aside)  # whoever comes meanwhile finds all of it or nothing
+        for name in os.listdir(self.folder) if self.folder.is_dir() else ():
+            if name.startswith(".old-"):
+                remove_tree(self.folder / name)
+
+    def note_size(self, skill: str, base_directory: Path, home: Path, size: HomeSize, megabytes: int) -> bool:
+        """Whether it is too much; the next run is told."""
+        above = max(size.bytes, 1) if size.is_above(megabytes) else 0
+        note = self._read(self._place(skill, base_directory))
+        if note and note.homes.get(home.name, ("", above))[1] != above:
+            with self._changing(skill, base_directory) as note:
+                if home.name in note.homes:
+                    note.homes[home.name] = (note.homes[home.name][0], above)
+        return bool(above)
+
+    @staticmethod
+    def measure(home: Path) -> HomeSize:
+        """By descriptor, no link followed; at most so deep, and so many entries."""
+        files = taken = looked_at = 0
+        is_whole = True
+        seen: set[int] = set()
+        waiting: list[tuple[str, ...]] = [()]
+        try:
+            top = Folder.of(home)
+        except OSError:
+            return HomeSize(0, 0)
+        with top:
+            while waiting:
+                way = waiting.pop()
+                try:
+                    with top.below(way) as folder:
+                        entries = list(_entries(folder))
+                except OSError:  # gone meanwhile, or closed to its owner
+                    is_whole = False
+                    continue
+                for name, status, is_folder in entries:
+                    looked_at += 1
+                    if status.st_ino not in seen:
+                        seen.update((status.st_ino,) * (status.st_nlink > 1 and not is_folder))
+                        taken += getattr(status, "st_blocks", 0) * BLOCK_BYTES
+                    files += not is_folder
+                    if is_folder and len(way) < DEPTH:
+                        waiting.append((*way, name))
+                    elif is_folder:
+                        is_whole = False
+                if looked_at > LOOKED_AT:
+                    return HomeSize(files, taken, is_whole=False)
+        return HomeSize(files, taken, is_whole)
+
+    def _place(self, skill: str, base_directory: Path) -> Path:
+        """Named after the skill for who looks, and told from others of that name."""
+        told = sha256(b"\0".join((os.fsencode(skill), os.fsencode(base_directory)))).hexdigest()[:16]
+        return self.folder / f"{UNSAFE.sub('-', skill)[:40].strip('-') or 'skill'}-{told}"
+
+    def _choose(self, place: Path, note: _Note, digest: str, *, stays: bool) -> None:
+        """Make the note name the home for this content."""
+        now = note.homes.get(note.current)
+        same = [number for number in note.numbers() if note.homes[number][0] == digest]
+        if now is not None and (now[0] == digest or stays or not self.measure(place / note.current).files):
+            note.homes[note.current] = (digest, now[1])
+        elif same:
+            note.current = same[-1]
+        else:
+            note.current = str(max(map(int, note.homes), default=0) + 1)
+            note.homes[note.current] = (digest, 0)
+        self._make(place, note.current)
+        for number in [number for number in note.numbers() if number != note.current][:-KEPT_ASIDE]:
+            del note.homes[number]
+            remove_tree(place / number)
+
+    def _make(self, place: Path, number: str) -> None:
+        with suppress(FileExistsError):
+            (place / number).mkdir(mode=0o700, parents=True)
+
+    @contextmanager
+    def _changing(self, skill: str, base_directory: Path) -> Iterator[_Note]:
+        """The note, alone; what was changed in it is kept."""
+        place = self._place(skill, base_directory)
+        try:
+            for folder in (self._state_folder, self.folder, place):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                require_own_folder(folder, may_be_link=folder is self._state_folder)
+            with _alone(place), Folder.of(place) as around:
+                note = self._read(place) or _Note(skill, str(base_directory))
+                before = _text_of(note)
+                yield note
+                if _text_of(note) != before:
+                    around.replace(NOTE, _text_of(note), 0o600)
+        except OSError as error:
+            raise StateUnavailableError(
+                f"The home of {skill!r} cannot be kept in {place}: {error.strerror or error}. Make the state folder "
+                "writable, or set the policy key home to 'fresh'."
+            ) from error
+
+    def _read(self, place: Path) -> _Note | None:
+        try:
+            text = (place / NOTE).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(place, error.strerror or str(error)) from error
+        require_own_file(place / NOTE)
+        try:
+            said: dict[str, Any] = json.loads(text)
+            homes = {str(int(number)): (str(digest), int(above)) for number, (digest, above) in said["homes"].items()}
+            return _Note(str(said["skill"]), str(said["folder"]), str(said["current"]), homes)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise _unreadable(place, "it is damaged") from error
+
+
+def _unreadable(place: Path, reason: str) -> StateUnavailableError:
+    return StateUnavailableError(
+        f"Which home belongs to a skill stands in {place / NOTE}, and that cannot be read: {reason}. "
+        f"Look at it, then remove {place}."
+    )
+
+
+def _before(note: _Note, digest: str) -> str:
+    """The home that was used last with another content; the current one first."""
+    numbers = [note.current, *reversed(note.numbers())]
+    return next((number for number in numbers if number in note.homes and note.homes[number][0] != digest), "")
+
+
+def _text_of(note: _Note) -> bytes:
+    said = {"skill": note.skill, "folder": note.folder, "current": note.current, "homes": note.homes}
+    return json.dumps(said, indent=1).encode("utf-8", "surrogatepass")
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Nobody else changes what this folder notes; a lock ends with its process."""
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result, bool]]:
+    listed = folder.path if folder.descriptor is None else os.open(".", LISTED, dir_fd=folder.descriptor)
+    try:
+        with os.scandir(listed) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    yield entry.name, entry.stat(follow_symlinks=False), entry.is_dir(follow_symlinks=False)
+    finally:
+        if isinstance(listed, int):
+            os.close(listed)
+
+
+def _without_startup_code(home: Folder, place: Path) -> Iterator[str]:
+    """Names of what was moved beside the homes: code that would run unasked, or a link on the way to it."""
+    for way in LOADED_FROM_HOME:
+        names = way.split("/")
+        for depth, name in enumerate(names, 1):
+            with suppress(FileNotFoundError, NotADirectoryError), home.below(names[: depth - 1]) as around:
+                status = around.status(name)
+                if status is None or (depth < len(names) and not stat.S_ISLNK(status.st_mode)):
+                    continue
+                _move_beside(around, name, place, "-".join(names[:depth]))
+                yield "/".join(names[:depth])
+                break
+
+
+def _move_beside(around: Folder, name: str, place: Path, kept: str) -> None:
+    with Folder.of(place) as beside, beside.folder(SET_ASIDE, make=True) as aside, around.writable():
+        remove_entry(aside, kept)
+        around.move(name, aside, kept)
