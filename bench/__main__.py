@@ -9,13 +9,14 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import inline, reading, running, walls
+from bench import hosts, inline, reading, running, walls
 from bench.runner import Row
 
 PARTS = {
     "Finding and reading": reading.rows,
     "Running": running.rows,
     "Walls": walls.rows,
+    "Network by host": hosts.rows,
     "Commands in model output": inline.rows,
 }
 HEADER = ("what", "measured", "must", "goal", "meets", "detail", "why not the goal")

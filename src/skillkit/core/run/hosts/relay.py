@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import threading
+from contextlib import closing
 
 from skillkit.core.run.hosts.requests import Body, RequestError
 
 __all__ = ["Moved", "relay"]
 
 BUFFER_BYTES = 65_536
+FILLED_OFTEN = 8
+LARGE_BYTES = 1 << 20  # for who sends much: fewer looks at each connection; most send little
+_large = threading.BoundedSemaphore(32)
 _CAME = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
@@ -29,6 +34,7 @@ class _Way:
         self._body = body
         self._buffer = bytearray(BUFFER_BYTES)
         self._waiting = memoryview(b"")
+        self._filled = 0
         self._is_ending = False
         self.is_over = body is not None and body.is_over
 
@@ -43,6 +49,7 @@ class _Way:
     def read(self) -> None:
         count = self.source.recv_into(self._buffer)
         self._is_ending = count == 0
+        self._filled = self._filled + 1 if count == len(self._buffer) else 0
         taken = count if self._body is None else self._body.take(bytes(self._buffer[:count]))
         self._waiting = memoryview(self._buffer)[:taken]
 
@@ -50,6 +57,8 @@ class _Way:
         """How much went on; at the end that nothing more comes is passed on, too."""
         sent = self.sink.send(self._waiting) if self._waiting else 0
         self._waiting = self._waiting[sent:]
+        if self._filled >= FILLED_OFTEN and not self._waiting:
+            self._enlarge()
         if not self._waiting and self._is_ending:
             self.is_over = True
             self.sink.shutdown(socket.SHUT_WR)
@@ -57,13 +66,22 @@ class _Way:
             self.is_over = self._body.is_over  # the host keeps its side open: many take its end for a hang-up
         return sent
 
+    def _enlarge(self) -> None:
+        self._filled = 0
+        if len(self._buffer) < LARGE_BYTES and _large.acquire(blocking=False):
+            self._buffer = bytearray(LARGE_BYTES)
+
+    def close(self) -> None:
+        if len(self._buffer) == LARGE_BYTES:
+            _large.release()
+
 
 def relay(client: socket.socket, server: socket.socket, moved: Moved, body: Body | None = None) -> None:
     """Pass bytes on until both ways are over; with a body only that goes to the server, and its answer is the end."""
     client.setblocking(False)
     server.setblocking(False)
     there, back = _Way(client, server, body), _Way(server, client)
-    with contextlib.suppress(OSError, RequestError):  # one of the two hung up, or the body is none
+    with contextlib.suppress(OSError, RequestError), closing(there), closing(back):  # one of them hung up, say
         while not back.is_over or (body is None and not there.is_over):
             came = _wait(there, back)
             moved.sent += _pass_on(there, came)
