@@ -9,13 +9,14 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import inline, reading, running, tokens, walls
+from bench import hosts, inline, reading, running, tokens, walls
 from bench.runner import Row
 
 PARTS = {
     "Finding and reading": reading.rows,
     "Running": running.rows,
     "Walls": walls.rows,
+    "Network by host": hosts.rows,
     "Commands in model output": inline.rows,
     "What a model reads before it calls anything": tokens.rows,
 }

@@ -36,6 +36,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         [policy]
         allow_scripts = false
         allow_network = true
+        allowed_hosts = ["api.example.com"]
         allow_filesystem = true
         timeout_seconds = 12.5
         allowed_commands = ["git", "scripts/*.py"]
@@ -69,6 +70,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
     assert settings.policy == ScriptPolicy(
         allow_scripts=False,
         allow_network=True,
+        allowed_hosts=("api.example.com",),
         allow_filesystem=True,
         timeout_seconds=12.5,
         allowed_commands=("git", "scripts/*.py"),

@@ -163,6 +163,7 @@ def tiers() -> list[_TierHealth]:
             isolation = confined.isolation
         layers = (
             *((name, getattr(isolation, name)) for name in LAYERS),
+            ("hosts", "some and no others" if attempt.sandbox.opens_hosts else "all or none"),
             ("limits", ", ".join(isolation.limits)),
             ("group", run_groups().what),
         )

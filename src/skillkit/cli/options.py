@@ -92,11 +92,24 @@ def roots_options(function: Decorated) -> Decorated:
     return skills(plugins(any_state_option(function)))
 
 
+def _check_hosts(_: click.Context, __: click.Parameter, hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """What names no host is wrong usage, as any other bad option is."""
+    from skillkit.core.values.hosts import HostRule
+
+    try:
+        return tuple(HostRule.from_id(each).id for each in hosts)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 def policy_options(function: Decorated) -> Decorated:
     """What one call may do, beside what the settings say."""
     path = click.Path(exists=True, path_type=Path)  # what is not there cannot be opened to a script
     for option in (
-        click.option("--network", is_flag=True, help="Let it use the network."),
+        click.option("--network", is_flag=True, help="Let it use the whole network."),
+        click.option(
+            "--host", "hosts", multiple=True, callback=_check_hosts, help="Let it reach this host (repeatable)."
+        ),
         click.option("--write", "writable", multiple=True, type=path, help="Let it write there too."),
         click.option("--read", "readable", multiple=True, type=path, help="Let it read this path too."),
         click.option(
@@ -123,6 +136,7 @@ class Chosen(Places, total=False):
     writable: tuple[Path, ...]
     network: bool
     run_on_load: str | None
+    hosts: tuple[str, ...]
 
 
 def settings_for(chosen: Chosen | Places) -> Settings:

@@ -37,6 +37,7 @@ from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.resolve.arguments import ARGUMENTS_LIMIT_BYTES
 from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
 from skillkit.core.store.state import state_folder
+from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.policy import require_timeout
 from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.core.values.text import plural, spell_out, visible
@@ -126,6 +127,7 @@ def run_command(
                 stdin=_read_stdin(text_given, chosen.get("state_dir")),
                 workspace=current_workspace(chosen.get("state_dir")),
                 on_output=None if as_json else show,
+                on_host=None if as_json else _show_host,
             )
         _report(result, folder, as_json=as_json)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
@@ -206,6 +208,7 @@ def _show_end(result: ScriptExecutionResult, kept: Kept | None) -> None:
     cut = [name for name in ("stdout", "stderr") if getattr(result, f"{name}_truncated")]
     if cut:
         remarks.append(f"{' and '.join(cut)} cut at the limit of 10 MB; a script can leave more as a file, for --keep")
+    remarks += map(_host_remark, result.hosts)
     if result.hint:
         remarks.append(result.hint)
     remarks += [f"kept {path}" for path in kept.paths] if kept else []
@@ -215,6 +218,19 @@ def _show_end(result: ScriptExecutionResult, kept: Kept | None) -> None:
         remarks.append(f"{plural(len(result.artifacts), 'file')} left in the work folder; --keep DIR saves them")
     for remark in remarks:
         click.echo(f"skillkit: {visible(remark)}", err=True)
+
+
+def _show_host(use: HostUse) -> None:
+    """While it goes on, for who watches; at the end there is a line for each in any case."""
+    if sys.stderr.isatty():
+        click.echo(f"skillkit: {'refused' if use.refused else 'reaches'} {visible(use.host)}", err=True)
+
+
+def _host_remark(use: HostUse) -> str:
+    if use.refused:
+        return f"refused {use.host}: {use.refused}"
+    moved = f"{use.sent:,} bytes sent, {use.received:,} received"
+    return f"reached {use.host}: {plural(use.connections, 'connection')}, {moved}"
 
 
 class TerminalText:

@@ -93,6 +93,7 @@ class Settings:
         writable: Sequence[Path] = (),
         network: bool = False,
         run_on_load: str | None = None,
+        hosts: Sequence[str] = (),
     ) -> Settings:
         """As a person chose on the command line, which wins: a profile stands alone, without the files' policy."""
         named = dict(self.named)
@@ -108,9 +109,10 @@ class Settings:
             named["policy.allow_network"] = Origin(value=True, places=(_option_place("--network"),))
         if run_on_load is not None:
             named["policy.run_on_load"] = Origin(run_on_load, (_option_place("--run-on-load"),))
-        _add_paths(named, "skills.plugins", plugins, "--plugin")
-        _add_paths(named, "policy.readable_paths", readable, "--read")
-        _add_paths(named, "policy.writable_paths", writable, "--write")
+        _add(named, "policy.allowed_hosts", hosts, "--host")
+        _add(named, "skills.plugins", _absolute(plugins), "--plugin")
+        _add(named, "policy.readable_paths", _absolute(readable), "--read")
+        _add(named, "policy.writable_paths", _absolute(writable), "--write")
         return _settings_of(named, like=self, only_given_skills=self.only_given_skills or bool(skills))
 
 
@@ -193,10 +195,11 @@ def policy_of(base: ScriptPolicy, values: Mapping[str, Any]) -> ScriptPolicy:
     return replace(base, **policy, limits=replace(base.limits, **limits)) if policy or limits else base
 
 
-def _add_paths(named: dict[str, Origin], key: str, given: Sequence[Path], option: str) -> None:
+def _add(named: dict[str, Origin], key: str, given: Sequence[Path | str], option: str) -> None:
     if given:
         before = named.get(key) or Origin((), ())
-        named[key] = Origin(_unique(_absolute(given), before.value), (_option_place(option), *before.places))
+        value = tuple(dict.fromkeys((*given, *before.value)))
+        named[key] = Origin(value, (_option_place(option), *before.places))
 
 
 def _absolute(paths: Sequence[Path]) -> tuple[Path, ...]:

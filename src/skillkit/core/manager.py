@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from skillkit.core.flow import Flow
     from skillkit.core.resolve import CallArguments
     from skillkit.core.values.questions import Approver, OptionAnswer
-    from skillkit.core.values.runs import OnOutput, PreparedRun, RunControl, ScriptExecutionResult
+    from skillkit.core.values.runs import OnHost, OnOutput, PreparedRun, RunControl, ScriptExecutionResult
 
 __all__ = ["SkillManager"]
 
@@ -163,6 +163,7 @@ class SkillManager:
         workspace: PathLike | Workspace | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
+        on_host: OnHost | None = None,
         agent_facing: bool = False,
     ) -> ScriptExecutionResult:
         """Runs one script of a skill; its failure is a result, a refusal or an impossible request is an error.
@@ -173,7 +174,7 @@ class SkillManager:
 
         given = (script_name, arguments, timeout, argv, stdin, session_id, workspace)
         call = self.call_for(*given, agent_facing=agent_facing)
-        return self._run(skill_name, call, RunControl(cancel, None, on_output))
+        return self._run(skill_name, call, RunControl(cancel, None, on_output, on_host))
 
     async def aexecute_skill_script(
         self,
@@ -188,6 +189,7 @@ class SkillManager:
         workspace: PathLike | Workspace | None = None,
         cancel: threading.Event | None = None,
         on_output: OnOutput | None = None,
+        on_host: OnHost | None = None,
         agent_facing: bool = False,
     ) -> ScriptExecutionResult:
         """As `execute_skill_script`, without blocking the loop; cancelling the task kills the script's tree."""
@@ -197,7 +199,7 @@ class SkillManager:
         call = self.call_for(*given, agent_facing=agent_facing)
 
         def run(control: RunControl) -> ScriptExecutionResult:
-            return self._run(skill_name, call, control._replace(cancel=cancel, on_output=on_output))
+            return self._run(skill_name, call, control._replace(cancel=cancel, on_output=on_output, on_host=on_host))
 
         return await run_in_thread(run)
 

@@ -27,6 +27,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         tier=tier,
         as_root=is_root,
         network=policy.allow_network,
+        hosts=policy.allowed_hosts,
         filesystem=policy.allow_filesystem,
         argument_paths=policy.grant_argument_paths,
         workspace=ANY_WORKSPACE if command is None else real_path(command.workspace) if command.workspace else "",
@@ -87,7 +88,8 @@ def reach_in_short(policy: ScriptPolicy, *, tier: str, workspace: object, grante
         return "the network, all your files"
     reads = [*policy.readable_paths, *(granted if policy.grant_argument_paths else ())]
     writes = [*([workspace] if workspace is not None else []), *policy.writable_paths]
-    parts = ["the network" if policy.allow_network else "no network"]
+    hosts = policy.allowed_hosts if tier == "bubblewrap" else ()
+    parts = ["the network" if policy.allow_network else f"only the host {_few(hosts)}" if hosts else "no network"]
     if policy.allow_filesystem:
         parts.append("reads and writes all your files")
     else:
@@ -107,6 +109,8 @@ def _few(paths: Sequence[object]) -> str:
 def _network(policy: ScriptPolicy, tier: str) -> str:
     if policy.allow_network:
         return "It can use the network: it can send what it reads to anybody."
+    if policy.allowed_hosts and tier == "bubblewrap":
+        return f"It can reach {_listed(policy.allowed_hosts)} and send there what it reads, and no other host."
     own = " What it starts itself it can reach, on a loopback of its own." if tier == "bubblewrap" else ""
     return f"It cannot use the network.{own}"
 

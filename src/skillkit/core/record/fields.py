@@ -11,6 +11,7 @@ from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.record.redaction import CUT, cut_text, plain_text, redacted_arguments, redacted_text
+from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.questions import OptionAnswer
 from skillkit.core.values.runs import (
     Decision,
@@ -115,7 +116,9 @@ def error_text(error: BaseException) -> str:
 
 
 def end_fields(ended: ProcessExit, result: ScriptExecutionResult) -> dict[str, Any]:
+    hosts = {"hosts": [_host_fields(each) for each in result.hosts]} if result.hosts else {}
     return {
+        **hosts,
         "exit_code": result.exit_code,
         "signal": result.signal,
         "timed_out": result.timed_out,
@@ -126,6 +129,11 @@ def end_fields(ended: ProcessExit, result: ScriptExecutionResult) -> dict[str, A
         "leftovers_killed": ended.leftovers_killed,
         "isolation": {name: getattr(result.isolation, name) for name in ISOLATION},
     }
+
+
+def _host_fields(use: HostUse) -> dict[str, Any]:
+    moved = {"sent_bytes": use.sent, "received_bytes": use.received}
+    return {"host": use.host, "connections": use.connections, **({"refused": use.refused} if use.refused else moved)}
 
 
 def shown_fields(fields: dict[str, JSON]) -> dict[str, JSON]:

@@ -63,10 +63,13 @@ class Descriptors:
     def close_all(self) -> None:
         self.close(*self._open)
 
-    def open_all(self, contents: Iterable[bytes], places: Iterable[Judged], *, least: int) -> list[int]:
-        """Readable descriptors with these bytes, then those of what was judged, all numbered `least` or above."""
+    def open_all(
+        self, contents: Iterable[bytes], places: Iterable[Judged], handed: Iterable[int] = (), *, least: int
+    ) -> list[int]:
+        """Readable descriptors with these bytes, of what was judged, and copies, all numbered `least` or above."""
         memories = [self.make_memory(content, least=least) for content in contents]
-        return memories + [self.keep(_open_judged(place), least=least) for place in places]
+        judged = [self.keep(_open_judged(place), least=least) for place in places]
+        return memories + judged + [self.keep(os.dup(number), least=least) for number in handed]
 
     def make_memory(self, content: bytes, *, least: int) -> int:
         fd = self.keep(os.memfd_create("skillkit", os.MFD_CLOEXEC), least=least)

@@ -27,6 +27,8 @@ from skillkit.core.paths.forbidden import note_writable, require_same
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.home import open_home, told_of_home
+from skillkit.core.run.hosts.upstream import upstreams_in
+from skillkit.core.run.hosts.way_out import WayOut
 from skillkit.core.run.outcome import outcome
 from skillkit.core.run.process import run_confined
 from skillkit.core.run.reach import granted_paths, named_paths, own_interpreters, reach_of, writable_roots
@@ -34,6 +36,7 @@ from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 from skillkit.core.run.source import relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
     able_to_guard,
+    able_to_open_hosts,
     able_to_scope,
     can_count_together,
     count_together,
@@ -155,12 +158,15 @@ class Here:
                 sandbox = able_to_scope(sandbox, reach)
                 if sandbox.needs_mounter(reach):
                     sandbox = able_to_guard(sandbox, reach, policy)
+                reach = able_to_open_hosts(sandbox, reach, policy)
+            way_out = WayOut(reach.hosts, upstreams_in(os.environ)) if reach.hosts else None
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             placed = relocate(command, Path(reach.apart)) if reach.apart else command
             environment = _environment(placed, work, has_walls=sandbox.has_walls)
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
             return Place(
-                self, decided, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all()
+                *(self, decided, command, placed, confined, reach, policy.limits, source, work, guarding, way_out),
+                made.pop_all(),
             )
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
@@ -252,6 +258,7 @@ class Place:
     source: str
     work: Path
     guarding: _Guarding
+    way_out: WayOut | None
     made: ExitStack
     """What goes when the place is left."""
 
@@ -275,10 +282,13 @@ class Place:
 
     def _explain(self, ended: ProcessExit, isolation: Isolation, stdout: str, stderr: str) -> str:
         """Why it failed, in a sentence; by the skill's own folder, which is what a person can change."""
-        has_network = self.reach.network or isolation.tier == "none"
+        has_network = bool(self.reach.network or self.reach.hosts or isolation.tier == "none")
         failure = Failure(self.decided, stdout, stderr, ended.timed_out, isolation.tier, has_network)
         walls = partial(explain_failure, self.reach, self.here.state_folder, self.placed.cwd, isolation.tier)
         return hint_for(failure, walls if isolation.tier != "none" else None)
+
+    def _open_hosts(self, confined: Confined, control: RunControl) -> AbstractContextManager[Confined]:
+        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control.on_host)
 
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
@@ -286,7 +296,7 @@ class Place:
         isolation, result, problem = self.confined.isolation, None, None
         try:
             try:
-                with self._count_together() as inside:
+                with self._count_together() as counted, self._open_hosts(counted, control) as inside:
                     isolation = inside.isolation
                     _launch(self.placed, inside, control, seen.append)
             finally:
@@ -297,6 +307,8 @@ class Place:
                 moved,
                 outcome(self.command, seen[-1], isolation, artifacts, partial(self._explain, seen[-1], isolation)),
             )
+            if self.way_out is not None:
+                result = self.way_out.tell(result, self.command.skill_name)
             if self.reach.home:
                 result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record

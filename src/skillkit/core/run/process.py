@@ -84,6 +84,7 @@ class ProcessRequest(NamedTuple):
     contents: tuple[bytes, ...] = ()  # each becomes a descriptor whose number replaces `descriptor(n)` in argv
     job_limits: Limits | None = None  # for a job object, on Windows
     places: tuple[Judged, ...] = ()  # likewise, each opened if it still is what was judged
+    handed: tuple[int, ...] = ()  # likewise, each a copy of the caller's
 
 
 # Of such a tree, interrupted before it was known, every pid is looked at, whatever others know about it.
@@ -153,6 +154,7 @@ def run_confined(
         contents=confined.contents,
         job_limits=confined.job_limits,
         places=confined.places,
+        handed=confined.handed,
     )
     return run_process(request, control, on_stop)
 
@@ -228,7 +230,7 @@ class _Run:
         stderr, stderr_end = held.pipe()
         liveness, liveness_end = held.pipe()
         stdin, self._feed_fd = held.pipe() if request.stdin else (DEVNULL, -1)
-        given = held.open_all(request.contents, request.places, least=FIRST_FREE_FD)
+        given = held.open_all(request.contents, request.places, request.handed, least=FIRST_FREE_FD)
         marker = new_marker()
         environment = _marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
@@ -257,7 +259,7 @@ class _Run:
 
     def attend(self, deadline: float, control: RunControl) -> _Ending:
         """Feed, read and wait until the process ends or has to."""
-        cancel, wakeup_fd, _ = control
+        cancel, wakeup_fd = control.cancel, control.wakeup_fd
         if wakeup_fd is not None:
             self._poller.register(wakeup_fd, select.POLLIN)
         look = pid_order.look_seconds() or math.inf

@@ -13,6 +13,7 @@ from skillkit.core.paths.forbidden import forbidden_paths, open_paths
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
+from skillkit.core.run.sandbox.network import certificates_of
 from skillkit.core.store.homes import Home
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import ScriptCommand
@@ -49,6 +50,7 @@ def reach_of(
     `named` says where the policy's paths led when it was taken up.
     """
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
+    hosts = () if policy.allow_network else policy.allowed_hosts
     put_back = {each.path for each in guarded.keepsakes}
     in_rules = [each for each in guarded.places if each.path not in put_back]
     own = own_interpreters(command, state_folder)
@@ -83,6 +85,8 @@ def reach_of(
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
         writable=tuple(each.path for each in opened.writable),
         network=policy.allow_network,
+        hosts=hosts,
+        certificates=certificates_of(os.environ) if hosts else b"",
         filesystem=policy.allow_filesystem,
         limits=policy.limits,
         timeout=command.timeout,

@@ -91,6 +91,9 @@ def _unavailable(missing: Iterable[str]) -> SandboxUnavailableError:
     )
 
 
+NO_HOSTS = "no network: these walls cannot open {} alone"
+
+
 def machine_tiers() -> tuple[Attempt, ...]:
     """Every kind of walls, strongest first, for a report on this machine."""
     return this_machines.attempts(_probe)
@@ -170,6 +173,19 @@ def able_to_guard(sandbox: Sandbox, walls: Reach, policy: ScriptPolicy) -> Sandb
     return replace(sandbox, mounter=())
 
 
+def able_to_open_hosts(sandbox: Sandbox, reach: Reach, policy: ScriptPolicy) -> Reach:
+    """The same reach; where these walls know only all hosts or none, it is none, if policy lets them."""
+    if sandbox.opens_hosts or not reach.hosts:
+        return reach
+    if policy.sandbox == "required":
+        raise SandboxUnavailableError.because(
+            f"The {sandbox.tier} walls open the whole network or none of it, not {', '.join(reach.hosts)} alone",
+            "Install bubblewrap, or allow the whole network (allow_network, --network).",
+            missing=("hosts",),
+        )
+    return replace(reach, hosts=(), certificates=b"", notes=(*reach.notes, NO_HOSTS.format(", ".join(reach.hosts))))
+
+
 def refuse_crowded(folder: str) -> NoReturn:
     """More guarded places than can be kept, or more folders than can be looked through."""
     raise SandboxUnavailableError.because(
@@ -190,7 +206,8 @@ def require_walls(confined: Confined, argv: tuple[str, ...]) -> None:
 
     A script can write the same words as they, so the same walls are tried once more around nothing.
     """
-    status, stderr = _probe(confined._replace(argv=(*confined.argv[: -len(argv)], TRUE)))
+    alone = confined.alone()
+    status, stderr = _probe(alone._replace(argv=(*alone.argv[: -len(argv)], TRUE)))
     if status:
         tier = confined.isolation.tier
         reason = f"The {tier} walls could not be put up: {stderr.strip() or f'status {status}'}"

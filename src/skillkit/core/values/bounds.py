@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from skillkit.core.values.hosts import HostRule
+
 __all__ = ["ANY_WORKSPACE", "Bounds"]
 
 ANY_WORKSPACE = "*"
@@ -25,6 +27,8 @@ class Bounds:
     as_root: bool
     """Nothing counts the processes of root."""
     network: bool
+    hosts: tuple[str, ...]
+    """Those it may reach without the whole network, as rules."""
     filesystem: bool
     argument_paths: bool
     """Whether it may read what its arguments name."""
@@ -54,6 +58,7 @@ class Bounds:
                 run.tier == self.tier or _is_narrower(run.tier, self.tier),
                 run.as_root <= self.as_root,
                 run.network <= self.network,
+                self.network or _are_covered(run.hosts, self.hosts),
                 run.filesystem <= self.filesystem,
                 run.argument_paths <= self.argument_paths,
                 self.workspace == ANY_WORKSPACE or _are_inside((run.workspace,), (self.workspace,)),
@@ -97,6 +102,11 @@ def _are_inside(paths: Iterable[str], folders: Iterable[str]) -> bool:
     """Texts alone: what a folder that was shown leads to by now counts for nothing."""
     outer = [folder.rstrip(os.sep) for folder in folders if folder]
     return all(not path or any(path == each or path.startswith(each + os.sep) for each in outer) for path in paths)
+
+
+def _are_covered(hosts: Iterable[str], shown: Iterable[str]) -> bool:
+    rules = [HostRule.from_id(each) for each in shown]
+    return all(any(rule.covers(HostRule.from_id(each)) for rule in rules) for each in hosts)
 
 
 def _are_no_higher(run: Iterable[tuple[str, int]], shown: Iterable[tuple[str, int]]) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.hosts import HostRule
 
 __all__ = [
     "FIELDS",
@@ -63,6 +64,7 @@ class ScriptPolicy:
 
     allow_scripts: bool = False
     allow_network: bool = False
+    allowed_hosts: tuple[str, ...] = ()
     allow_filesystem: bool = False
     timeout_seconds: float = 30
     allowed_commands: tuple[str, ...] = ()
@@ -163,6 +165,10 @@ def _read_names(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
     return tuple(map(str, items))
 
 
+def _read_hosts(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
+    return tuple(HostRule.from_id(item).id for item in _read_names(name, value))
+
+
 def _read_paths(name: str, value: Any) -> tuple[Path, ...]:  # noqa: ANN401
     return tuple(Path(item).expanduser().absolute() for item in _read_names(name, value))
 
@@ -190,6 +196,11 @@ def _are_fewer_commands(own: tuple[str, ...], given: tuple[str, ...]) -> bool:
     return {*given} - given_scripts <= {*own} - own_scripts and narrows_scripts
 
 
+def _are_covered(own: tuple[str, ...], given: tuple[str, ...]) -> bool:
+    rules = [HostRule.from_id(each) for each in own]
+    return all(any(rule.covers(HostRule.from_id(each)) for rule in rules) for each in given)
+
+
 def _are_inside(own: tuple[Path, ...], given: tuple[Path, ...]) -> bool:
     """By real paths: what a link leads to counts, not where it stands."""
     folders = [Path(os.path.realpath(path)) for path in own]
@@ -205,12 +216,19 @@ NAMES = PolicyField("list of texts", _read_names, _are_fewer, "fewer entries all
 PATHS = PolicyField(
     "list of paths", _read_paths, _are_inside, "only what lies inside a path of the user's own list is no more than it"
 )
+HOSTS = PolicyField(
+    "list of hosts",
+    _read_hosts,
+    _are_covered,
+    "only hosts and ports that an entry of the user's own list covers are no more than it",
+)
 COUNT = PolicyField("whole number above 0", _read_count, _is_no_more, "a lower number allows less")
 SECONDS = PolicyField("number, {} to {}".format(*TIMEOUT_RANGE_SECONDS), _read_timeout, _is_no_more, COUNT.tighter)
 
 FIELDS: dict[str, PolicyField] = {
     "allow_scripts": SWITCH,
     "allow_network": SWITCH,
+    "allowed_hosts": HOSTS,
     "allow_filesystem": SWITCH,
     "timeout_seconds": SECONDS,
     "allowed_commands": NAMES._replace(

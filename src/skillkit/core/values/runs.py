@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.questions import OptionRequest
 from skillkit.core.values.skills import Workspace
 
@@ -25,6 +26,7 @@ __all__ = [
     "Decision",
     "Isolation",
     "Manifest",
+    "OnHost",
     "OnOutput",
     "PreparedRun",
     "ProcessExit",
@@ -44,6 +46,9 @@ PROGRAM_OWNER = "(program)"
 
 OnOutput = Callable[[str, bytes], None]
 """Gets "stdout" or "stderr", and bytes as they come."""
+
+OnHost = Callable[[HostUse], None]
+"""Gets a host when it is first reached or refused."""
 
 
 class Decision(IntEnum):
@@ -150,6 +155,7 @@ class RunControl(NamedTuple):
     wakeup_fd: int | None = None
     """A descriptor that stops the run at once when it becomes readable; Windows cannot look at one."""
     on_output: OnOutput | None = None
+    on_host: OnHost | None = None
 
     def is_set(self) -> bool:
         """Whether the caller wants it stopped."""
@@ -210,6 +216,8 @@ class ScriptExecutionResult:
     isolation: Isolation = Isolation()
     artifacts: tuple[Artifact, ...] = ()
     hint: str = ""
+    hosts: tuple[HostUse, ...] = ()
+    """What it reached by name, and what it was refused."""
 
     def __post_init__(self) -> None:
         if self.signal is not None and (self.exit_code >= 0 or self.signal_number != -self.exit_code):

@@ -13,11 +13,13 @@ from skillkit.core.paths import Judged
 from skillkit.core.values.policy import Limits
 from skillkit.core.values.runs import Isolation
 
-__all__ = ["PRIVATE_FOLDERS", "Confined", "Reach", "Sandbox", "UnconfinedSandbox", "descriptor"]
+__all__ = ["PRIVATE_FOLDERS", "WAY_OUT", "Confined", "Reach", "Sandbox", "UnconfinedSandbox", "descriptor"]
 
 PRIVATE_FOLDERS = (".home", ".tmp", ".bin")
 """In the work folder, for HOME, TMPDIR and programs where walls have no mounts; what is left is nobody's result."""
 MEGABYTE = 1 << 20
+WAY_OUT = ("--json-status-fd", "--block-fd")
+"""Bubblewrap's words: where it says which process is inside, and what it waits for before the script starts."""
 SPARE_CPU_SECONDS = 5  # the timeout comes first
 
 
@@ -58,6 +60,10 @@ class Reach:
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     network: bool = False
+    hosts: tuple[str, ...] = ()
+    """Rules for the hosts that it may reach through the proxy of the run, where it has not the whole network."""
+    certificates: bytes = b""
+    """Of authorities that the caller trusts, for those hosts."""
     filesystem: bool = False
     """The user's files are readable and writable; `skill` and `protected` still are not writable."""
     limits: Limits = field(default_factory=Limits)
@@ -104,8 +110,20 @@ class Confined(NamedTuple):
     """What a Windows job object has to keep; everywhere else `argv` says it all."""
     places: tuple[Judged, ...] = ()
     """Opened when the command starts, if they still are what was judged; their descriptors follow the contents'."""
+    handed: tuple[int, ...] = ()
+    """Descriptors of the caller's; they follow those of the places."""
     refusals: tuple[tuple[int, str], ...] = ()
     """How it ends when the walls cannot be put up: its status, and how its one line begins."""
+
+    def alone(self) -> Confined:
+        """The same walls without a way out, to be tried by themselves."""
+        if not any(word in WAY_OUT for word in self.argv):
+            return self
+        words = list(self.argv)
+        for option in WAY_OUT:
+            at = words.index(option)
+            del words[at : at + 2]
+        return self._replace(argv=tuple(words), handed=())
 
     def is_own_refusal(self, status: int, stderr: str) -> bool:
         """Whether the walls seem to have given up before the script started; a script can write the same."""
@@ -125,6 +143,8 @@ class Sandbox(ABC):
     """Whether files and network can be limited at all."""
     shows_snapshot: ClassVar[bool] = False
     """Whether the bytes that were hashed can stand in the skill's own place, by a mount."""
+    opens_hosts: ClassVar[bool] = False
+    """Whether a run can reach some hosts and no others."""
     guards_single_files: ClassVar[bool] = True
     """Whether a file deep in a writable folder can be kept; else it is put back after the run."""
 

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
-from skillkit.core.run.sandbox.base import MEGABYTE, Confined, Reach, Sandbox, descriptor
+from skillkit.core.run.sandbox.base import MEGABYTE, WAY_OUT, Confined, Reach, Sandbox, descriptor
 from skillkit.core.run.sandbox.machine import NEW_HOME, Machine, Mount, Mounts, has_socket_in, home_inside, mounts_for
+from skillkit.core.run.sandbox.network import CERTIFICATES, network_variables
 from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import READ_FROM_CODE, Isolation
 
@@ -50,7 +51,10 @@ ROOT_NOTES = (
 )
 REFUSALS = ((1, "bwrap: "), (125, "skillkit-walls: "))
 # On its own network a run knows one name; whoever asks for others is told at once that there are none.
-OWN_NAMES = (b"127.0.0.1 localhost\n::1 localhost\n", b"passwd: files\ngroup: files\nhosts: files\n")
+OWN_NAMES = {
+    "/etc/hosts": b"127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
+}
 UNMAPPED_ID = 65534  # what the kernel shows for ids that do not exist inside
 # Tell the mounter that the walls stand, wait until it has guarded all, and go on to the words that follow.
 _WAIT = (
@@ -65,7 +69,7 @@ class BubblewrapSandbox(Sandbox):
     """Walls of Linux namespaces. `confine` looks only at which sockets there are."""
 
     tier = "bubblewrap"
-    shows_snapshot = True
+    shows_snapshot = opens_hosts = True
 
     program: str
     prlimit: str
@@ -86,7 +90,7 @@ class BubblewrapSandbox(Sandbox):
         mounts = mounts_for(reach, self.machine)
         unix_sockets = self._may_have_unix_sockets(reach) and not (reach.network and not self.scoper)
         program = seccomp.program(network=reach.network, unix_sockets=unix_sockets, loopback=True)
-        contents: tuple[bytes, ...] = (program, *self._accounts(reach), *(() if reach.network else OWN_NAMES))
+        contents: tuple[bytes, ...] = (program, *self._own_files(reach).values())
         start: tuple[str, ...] = self.scoper if unix_sockets and reach.network else ()
         places: list[Judged] = []
         if self.mounter and self.needs_mounter(reach):
@@ -96,9 +100,17 @@ class BubblewrapSandbox(Sandbox):
             before = list(WAIT_FOR_MOUNTER)
         else:
             options, before = self._mount(mounts, reach, len(contents), places)
+        at = len(contents) + len(places)
+        way_out = [word for number, option in enumerate(WAY_OUT, at) for word in (option, descriptor(number))]
         return Confined(
             argv=(
-                *(*start, self.program, *NAMESPACES, *(WITH_THREAD if self.dies_with_thread else ())),
+                *(
+                    *start,
+                    self.program,
+                    *(way_out if reach.hosts else ()),
+                    *NAMESPACES,
+                    *(WITH_THREAD if self.dies_with_thread else ()),
+                ),
                 *(*self._identity(reach), *self._root(reach), *options, *CLOSED),
                 *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
             ),
@@ -122,7 +134,8 @@ class BubblewrapSandbox(Sandbox):
         own = {"TMPDIR": TEMPORARY} if reach.filesystem else {"TMPDIR": TEMPORARY, "HOME": home_inside(reach)}
         if reach.programs or reach.searched_first:
             own["PATH"] = reach.search_path(PROGRAMS, environment.get("PATH") or os.defpath)
-        return {**(home_variables(TEMPORARY) if reach.home else {}), **environment, **own}
+        told = network_variables(has_certificates=bool(reach.certificates)) if reach.hosts else {}
+        return {**(home_variables(TEMPORARY) if reach.home else {}), **environment, **told, **own}
 
     def needs_mounter(self, reach: Reach) -> bool:
         """Whether bwrap alone could not guard all, or would take too long for it."""
@@ -159,21 +172,22 @@ class BubblewrapSandbox(Sandbox):
             options += ["--ro-bind-try", path, path]
         for name, target in reach.programs.items():
             options += ["--symlink", target, f"{PROGRAMS}/{name}"]
-        options += ["--file", descriptor(1), "/etc/passwd", "--file", descriptor(2), "/etc/group"]
-        if not reach.network:  # else the host's are there
-            options += ["--file", descriptor(3), "/etc/hosts", "--file", descriptor(4), "/etc/nsswitch.conf"]
+        for number, path in enumerate(self._own_files(reach), 1):
+            options += ["--file", descriptor(number), path]
         # Root could otherwise write the kernel's settings: bwrap covers them only for others.
         options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
         options += ["--perms", "1777", *size, "/dev/shm", "--perms", "1777", *size, TEMPORARY]  # noqa: S108 - inside
         return options if reach.home else [*options, "--perms", "0700", "--dir", NEW_HOME]
 
-    def _accounts(self, reach: Reach) -> tuple[bytes, bytes]:
-        """A list of accounts that names nobody of the host."""
+    def _own_files(self, reach: Reach) -> dict[str, bytes]:
+        """Settings that are not the host's: accounts of nobody there, and on its own network the one name it has."""
         uid, gid = self.machine.uid, self.machine.gid
         user = f"skill:x:{uid}:{gid}:skill:{home_inside(reach)}:/bin/sh\n"
         nobody = "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n" if uid != UNMAPPED_ID else ""
         nogroup = "nogroup:x:65534:\n" if gid != UNMAPPED_ID else ""
-        return (user + nobody).encode(), (f"skill:x:{gid}:\n" + nogroup).encode()
+        files = {"/etc/passwd": (user + nobody).encode(), "/etc/group": (f"skill:x:{gid}:\n" + nogroup).encode()}
+        files |= {} if reach.network else OWN_NAMES
+        return files | ({CERTIFICATES: reach.certificates} if reach.certificates else {})
 
     def _limits(self, reach: Reach) -> list[str]:
         hard = self.machine.hard_limits
@@ -188,8 +202,7 @@ class BubblewrapSandbox(Sandbox):
             tier=self.tier,
             files=("the user's files (mount namespace)" if reach.filesystem else "mount namespace")
             + reach.own_programs,
-            network=("the host's" if reach.network else "its own loopback (network namespace, system call filter)")
-            + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
+            network=_network(reach) + ("; unix sockets inside the walls" if unix_sockets else ", without unix sockets"),
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",
             status=READ_FROM_CODE,
@@ -203,6 +216,14 @@ class BubblewrapSandbox(Sandbox):
             ),
             degraded=(*(ROOT_NOTES if self.machine.is_root else ()), *unguarded, *reach.notes),
         )
+
+
+def _network(reach: Reach) -> str:
+    if reach.network:
+        return "the host's"
+    if reach.hosts:
+        return f"{', '.join(reach.hosts)} through a proxy (network namespace)"
+    return "its own loopback (network namespace, system call filter)"
 
 
 def _option(mount: Mount) -> list[str]:

@@ -122,7 +122,7 @@ def explanation(
             found = _NO_UNIX
         if not found and not reach.network and host.tier == "bubblewrap" and REFUSED_HERE.search(line):
             return _of_loopback(text)  # somebody answered: that is the run's own network
-        if not found and not reach.network:
+        if not found and not (reach.network or reach.hosts):
             is_refused_socket = mentions_sockets and "Permission denied" in line
             found = _BLOCKED if NETWORK.search(line) or is_refused_socket else ""
         if found:

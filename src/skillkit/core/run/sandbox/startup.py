@@ -12,7 +12,7 @@ __all__ = ["home_variables"]
 
 # Bash, told by a socket that a person came over the network, reads .bashrc; not as the second shell.
 FIXED = {"SHLVL": "1"} | dict.fromkeys(
-    "PIP_CONFIG_FILE ZDOTDIR IRBRC PRYRC R_PROFILE_USER R_ENVIRON_USER PSQLRC WGETRC".split(), os.devnull
+    "PIP_CONFIG_FILE ZDOTDIR IRBRC PRYRC R_PROFILE_USER R_ENVIRON_USER PSQLRC".split(), os.devnull
 )
 IN_TEMPORARY_FOLDER = {
     "PYTHONUSERBASE": ".python",

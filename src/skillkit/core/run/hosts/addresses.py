@@ -1,0 +1,85 @@
+"""A host's name -> the addresses a run may be connected to: public ones, or private ones that a person opened."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+
+__all__ = ["Address", "allowed_addresses", "is_closed", "is_public"]
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_PRIVATE = tuple(
+    map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))
+)
+_METADATA = tuple(map(ipaddress.ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16")))
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+_TRANSLATED_LOCALLY = ipaddress.ip_network("64:ff9b:1::/48")
+
+
+def allowed_addresses(name: str, port: int, *, is_private: bool) -> Sequence[tuple[str, int]]:
+    """Where to connect, in the resolver's order; raises PermissionError where every address is closed.
+
+    Asked once: whoever connects uses what is given here and does not ask again.
+    """
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    addresses = dict.fromkeys(str(info[4][0]) for info in found)
+    allowed = [each for each in addresses if _is_allowed(each, is_private=is_private)]
+    if not allowed:
+        raise PermissionError(f"{name} leads to {', '.join(addresses)}, which is not a public address")
+    return [(each, port) for each in allowed]
+
+
+def _is_allowed(text: str, *, is_private: bool) -> bool:
+    try:
+        address = ipaddress.ip_address(text)  # one with a zone is link-local
+    except ValueError:
+        return False
+    if is_closed(address) or _is_own(text):
+        return False
+    return is_public(address) or (is_private and any(_is_in(address, network) for network in _PRIVATE))
+
+
+def is_public(address: Address) -> bool:
+    """Reachable by everybody, also when looked at as the address of version 4 that stands in it."""
+    return all(each.is_global and not each.is_multicast for each in _meanings(address))
+
+
+def is_closed(address: Address) -> bool:
+    """Never opened to a script, whoever says so: this machine itself, its link, and where clouds keep keys."""
+    return any(
+        each.is_loopback
+        or each.is_link_local
+        or each.is_unspecified
+        or each.is_multicast
+        or each in _METADATA
+        or (isinstance(each, ipaddress.IPv4Address) and int(each) >> 24 in (0, 127))
+        for each in _meanings(address)
+    )
+
+
+def _meanings(address: Address) -> list[Address]:
+    """The address, and those of version 4 that the network may take it for."""
+    meanings: list[Address] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = (address.ipv4_mapped, address.sixtofour, *(address.teredo or ()))
+        meanings += [each for each in inner if each is not None]
+        if address in _TRANSLATED or address in _TRANSLATED_LOCALLY or int(address) >> 32 == 0:
+            meanings.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return meanings
+
+
+def _is_in(address: Address, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    return address.version == network.version and address in network
+
+
+def _is_own(text: str) -> bool:
+    """Whether it is an address of this machine: only those can be bound."""
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((text, 0))
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,303 @@
+"""A listening socket and rules -> connections to the hosts that the rules open, and what was reached or refused.
+
+Each connection has a thread of its own: what it waits for (a name, a host, a slow client) holds up no other. There are
+never more than `MOST_AT_ONCE`; others wait until the kernel's queue is full.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from skillkit.core.run.hosts.addresses import allowed_addresses
+from skillkit.core.run.hosts.relay import Moved, relay
+from skillkit.core.run.hosts.requests import HEAD_BYTES, Body, Request, RequestError, parse_request
+from skillkit.core.run.hosts.upstream import Upstream, Upstreams
+from skillkit.core.values.hosts import ANY, HostRule, HostUse, is_address
+from skillkit.core.values.runs import OnHost
+
+__all__ = ["Proxy"]
+
+MOST_AT_ONCE = 256
+MOST_HOSTS = 100  # told by name; a script chooses them
+HEAD_SECONDS = 20.0
+CONNECT_SECONDS = 20.0
+FAREWELL_SECONDS = 1.0
+# Names of the proxy's own network, which "any public host" does not mean.
+_INNER_NAMES = ("local", "internal", "home.arpa", "lan", "intranet", "corp", "localdomain")
+_REASONS = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 431: "Too Large", 502: "Bad Gateway"}
+OTHERS = "(others)"
+NOT_LISTED = "is not among the hosts that this run may reach"
+
+
+class _RefusedError(RequestError):
+    """A host that no rule opens."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, 403)
+
+
+class _Count:
+    """What was done with one host: a script can connect as often as it likes, and this stays small."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._over = Moved()
+        self._passing: set[Moved] = set()
+
+    def begin(self, moved: Moved) -> None:
+        self.connections += 1
+        self._passing.add(moved)
+
+    def end(self, moved: Moved) -> None:
+        self._passing.discard(moved)
+        self._over.sent += moved.sent
+        self._over.received += moved.received
+
+    def bytes(self) -> tuple[int, int]:
+        """Sent and received, also of connections that go on."""
+        every = (self._over, *self._passing)
+        return sum(each.sent for each in every), sum(each.received for each in every)
+
+
+class Proxy:
+    """Accepts on one socket until it is closed."""
+
+    def __init__(self, rules: Sequence[HostRule], upstreams: Upstreams = Upstreams()) -> None:  # noqa: B008 - frozen
+        self._rules = tuple(rules)
+        self._upstreams = upstreams
+        self._lock = threading.Lock()
+        self._free = threading.Semaphore(MOST_AT_ONCE)
+        self._open: set[socket.socket] = set()
+        self._threads: set[threading.Thread] = set()
+        self._is_closed = False
+        self.on_host: OnHost | None = None
+        self._used: dict[tuple[str, str], _Count] = {}
+
+    def serve(self, listener: socket.socket) -> None:
+        """Take connections until `close`; returns then."""
+        if not self._hold(listener):
+            return
+        while True:
+            self._free.acquire()
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                self._free.release()
+                if self._is_closed:
+                    return
+                time.sleep(0.01)  # descriptors are short for a moment
+                continue
+            thread = threading.Thread(target=self._attend, args=(client,), name="skillkit host", daemon=True)
+            with self._lock:
+                self._threads.add(thread)
+            thread.start()
+
+    def close(self) -> None:
+        """End every connection; afterwards nothing is reached any more."""
+        with self._lock:
+            self._is_closed = True
+            held, threads = [*self._open], [*self._threads]
+        for each in held:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self._free.release()
+        until = time.monotonic() + FAREWELL_SECONDS
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, until - time.monotonic()))
+
+    def used(self) -> tuple[HostUse, ...]:
+        """What was reached and refused so far, in the order it was first asked for."""
+        with self._lock:
+            return tuple(HostUse(*key, count.connections, *count.bytes()) for key, count in self._used.items())
+
+    def _hold(self, connection: socket.socket) -> bool:
+        """Known to `close`; False where that has been already."""
+        with self._lock:
+            if not self._is_closed:
+                self._open.add(connection)
+            return not self._is_closed
+
+    def _release(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(connection)
+        connection.close()
+
+    def _attend(self, client: socket.socket) -> None:
+        try:
+            if self._hold(client):
+                self._answer(client)
+        except OSError:
+            pass  # the client hung up
+        finally:
+            self._release(client)
+            self._free.release()
+            with self._lock:
+                self._threads.discard(threading.current_thread())
+
+    def _answer(self, client: socket.socket) -> None:
+        request = None
+        try:
+            head, rest = _read_head(client)
+            request = parse_request(head)
+            server, upstream = self._reach(request)
+        except RequestError as error:
+            if request is not None:
+                with self._counted(request, str(error)):
+                    pass
+            _say_no(client, error)
+            return
+        try:
+            with self._counted(request) as moved:
+                _pass_on(client, server, request, rest, upstream, moved)
+        except RequestError as error:
+            _say_no(client, error)
+        finally:
+            self._release(server)
+
+    # Which host, and the way to it.
+
+    def _reach(self, request: Request) -> tuple[socket.socket, Upstream | None]:
+        """A connection to the host, or to the proxy that leads to it."""
+        name, port = request.name, request.port
+        rules = [rule for rule in self._rules if rule.opens(name, port)]
+        if not rules:
+            raise _RefusedError(f"{name}:{port} {NOT_LISTED}")
+        upstream = self._upstreams.on_the_way_to(name, port, is_tunnel=request.is_tunnel)
+        try:
+            if upstream is None:
+                return self._connect(allowed_addresses(name, port, is_private=any(r.is_private for r in rules))), None
+            _require_outer(name, rules)
+            server = self._connect([(upstream.host, upstream.port)])
+        except PermissionError as error:
+            raise _RefusedError(str(error)) from error
+        except OSError as error:
+            raise RequestError(f"{name}:{port} cannot be reached: {error.strerror or error}", 502) from error
+        if request.is_tunnel:
+            self._tunnel_through(server, request, upstream)
+        return server, upstream
+
+    def _connect(self, addresses: Sequence[tuple[str, int]]) -> socket.socket:
+        problem: OSError | None = None
+        for address in addresses:
+            try:
+                server = socket.create_connection(address, CONNECT_SECONDS)
+            except OSError as error:
+                problem = error
+                continue
+            if not self._hold(server):
+                server.close()
+                break
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return server
+        raise problem or OSError("the run is over")
+
+    def _tunnel_through(self, server: socket.socket, request: Request, upstream: Upstream) -> None:
+        lines = [b"CONNECT " + request.authority + b" HTTP/1.1", b"Host: " + request.authority]
+        lines += [name + b": " + value for name, value in upstream.headers]
+        try:
+            server.sendall(b"\r\n".join((*lines, b"", b"")))
+            answer = _read_answer(server)
+        except (OSError, RequestError) as error:
+            self._release(server)
+            raise RequestError(f"the proxy of this machine does not answer: {error}", 502) from error
+        if not re.match(rb"HTTP/1\.[01] 200 ", answer):
+            self._release(server)
+            said = answer.split(b"\r\n", 1)[0][:100].decode("ascii", "replace")
+            raise RequestError(f"the proxy of this machine does not lead to {request.name}: {said}", 502)
+
+    @contextlib.contextmanager
+    def _counted(self, request: Request, refused: str = "") -> Iterator[Moved]:
+        """One more connection, whose bytes are counted while they pass."""
+        host, moved = f"{request.name}:{request.port}", Moved()
+        with self._lock:
+            if (host, refused) not in self._used and len(self._used) >= MOST_HOSTS:
+                host, refused = OTHERS, "refused like others before" if refused else ""
+            is_first = (host, refused) not in self._used
+            count = self._used.setdefault((host, refused), _Count())
+            count.begin(moved)
+        if is_first and self.on_host is not None:
+            with contextlib.suppress(Exception):  # the caller's own: no connection waits for it or dies of it
+                self.on_host(HostUse(host, refused, 1))
+        try:
+            yield moved
+        finally:
+            with self._lock:
+                count.end(moved)
+
+
+def _pass_on(
+    client: socket.socket,
+    server: socket.socket,
+    request: Request,
+    rest: bytes,
+    upstream: Upstream | None,
+    moved: Moved,
+) -> None:
+    """What the client said after its head, and all that follows."""
+    if request.is_tunnel:
+        body, first = None, rest
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    else:
+        body = Body(request.length)
+        head = request.head(is_absolute=upstream is not None, more=upstream.headers if upstream else ())
+        first = head + rest[: body.take(rest)]
+    server.sendall(first)
+    moved.sent += len(first)
+    relay(client, server, moved, body)
+
+
+def _require_outer(name: str, rules: Sequence[HostRule]) -> None:
+    """What another proxy resolves cannot be judged here; addresses can, and names that no public network has."""
+    if is_address(name):
+        allowed_addresses(name, 0, is_private=any(rule.is_private for rule in rules))
+        return
+    last = name.rpartition(".")[2]
+    is_any = all(rule.name == ANY for rule in rules)
+    if last == "localhost" or (is_any and ("." not in name or last in _INNER_NAMES)):
+        raise PermissionError(f"{name} is a name of a private network")
+
+
+def _read_head(connection: socket.socket, seconds: float = HEAD_SECONDS) -> tuple[bytes, bytes]:
+    """All up to the empty line, and what came behind it; a client that takes its time is not waited for."""
+    until = time.monotonic() + seconds
+    data = bytearray()
+    while (end := data.find(b"\r\n\r\n")) < 0:
+        if len(data) > HEAD_BYTES:
+            raise RequestError("the request's head is too long", 431)
+        connection.settimeout(max(0.01, until - time.monotonic()))
+        try:
+            piece = connection.recv(HEAD_BYTES)
+        except TimeoutError:
+            raise RequestError("no request came", 408) from None
+        if not piece:
+            raise RequestError("the connection ended before the request did")
+        data += piece
+    return bytes(data[: end + 4]), bytes(data[end + 4 :])
+
+
+def _read_answer(server: socket.socket) -> bytes:
+    """The head of another proxy's answer, byte by byte at its end: what follows belongs to the tunnel."""
+    data = b""
+    server.settimeout(CONNECT_SECONDS)
+    while not data.endswith(b"\r\n\r\n"):
+        seen = server.recv(HEAD_BYTES, socket.MSG_PEEK)
+        end = (data[-3:] + seen).find(b"\r\n\r\n")
+        count = len(seen) if end < 0 else end + 4 - len(data[-3:])
+        data += server.recv(count)
+        if not seen or len(data) > HEAD_BYTES:
+            raise RequestError("its answer has no end")
+    return data
+
+
+def _say_no(client: socket.socket, error: RequestError) -> None:
+    text = f"skillkit: {error}\n".encode()
+    head = f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    head += f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+    client.settimeout(FAREWELL_SECONDS)
+    client.sendall(head.encode("ascii") + text)

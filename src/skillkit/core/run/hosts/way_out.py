@@ -1,0 +1,177 @@
+"""Rules for hosts -> the only way out of one run: a proxy that is there before its script starts and gone after it.
+
+The walls (bubblewrap) say on one descriptor which process is inside, and wait on another before they start the script.
+A thread takes the first, has a socket opened in the run's namespace, and says on the second that the script may start.
+Where that fails the script starts all the same, and reaches nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shlex
+import socket
+import sys
+import threading
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from skillkit.core.run.hosts.proxy import NOT_LISTED, Proxy
+from skillkit.core.run.hosts.upstream import Upstreams
+from skillkit.core.run.sandbox.network import PORT
+from skillkit.core.run.spawn import DEVNULL, Start, spawn
+from skillkit.core.values.hosts import USUAL_PORTS, HostRule, HostUse
+from skillkit.core.values.runs import OnHost, ScriptExecutionResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.run.sandbox.base import Confined
+
+__all__ = ["WayOut"]
+
+ANSWER_SECONDS = 10.0
+INFO_BYTES = 65_536
+SHELL = "/bin/sh"
+# In the background of a shell that ends at once: it is nobody's child who waits for any.
+BESIDE = 'exec 3<&0; "$@" <&3 & '
+FIRST_FREE = 3
+
+
+class WayOut:
+    """Of one run."""
+
+    def __init__(self, hosts: Sequence[str], upstreams: Upstreams) -> None:
+        self._proxy = Proxy([HostRule.from_id(each) for each in hosts], upstreams)
+        self._told = self._go = -1
+        self._problem = ""
+
+    @contextmanager
+    def around(self, confined: Confined, on_host: OnHost | None = None) -> Iterator[Confined]:
+        """The same walls with a way out, which is there as long as this is open."""
+        self._proxy.on_host = on_host
+        self._told, info = os.pipe()
+        block, self._go = os.pipe()
+        thread = threading.Thread(target=self._serve, name="skillkit hosts", daemon=True)
+        thread.start()
+        try:
+            yield confined._replace(handed=(info, block))
+        finally:
+            os.close(info)  # a thread that still waits for the walls waits no longer
+            self._proxy.close()
+            thread.join(ANSWER_SECONDS)
+            for number in (self._told, block, self._go):
+                os.close(number)
+
+    def used(self) -> tuple[HostUse, ...]:
+        """What was reached and refused so far."""
+        return self._proxy.used()
+
+    def tell(self, result: ScriptExecutionResult, skill: str) -> ScriptExecutionResult:
+        """The result with what was reached; a host that was refused is named with what would open it."""
+        used = self.used()
+        isolation = result.isolation
+        if self._problem:
+            isolation = replace(isolation, degraded=(*isolation.degraded, self._problem))
+        closed = [each.host for each in used if each.refused.endswith(NOT_LISTED)] if result.exit_code else []
+        hint = f"{result.hint} {_remedy(skill, closed[0])}".strip() if closed else result.hint
+        return replace(result, hosts=used, isolation=isolation, hint=hint)
+
+    def _serve(self) -> None:
+        try:
+            process, inode = _process_inside(self._told)
+            listener = _DOOR.open_inside(process, inode)
+        except (OSError, ValueError) as error:
+            self._problem = f"no host can be reached: {error}"
+            listener = None
+        with contextlib.suppress(OSError):  # the run is over
+            os.write(self._go, b"\n")
+        if listener is not None:
+            with listener:
+                self._proxy.serve(listener)
+
+
+def _remedy(skill: str, host: str) -> str:
+    """What would open a host, as it is typed: without a port that every rule opens."""
+    name, _, port = host.rpartition(":")
+    rule = name if int(port) in USUAL_PORTS else host
+    return f"It may not reach {host}. If it should: skillkit grant {shlex.quote(skill)} --host {shlex.quote(rule)}"
+
+
+def _process_inside(told: int) -> tuple[int, int]:
+    """Its number and its network namespace, from the few words that bubblewrap writes."""
+    text = b""
+    while b"}" not in text:  # the first of several
+        piece = os.read(told, INFO_BYTES)
+        if not piece:
+            raise OSError("the walls were not put up")
+        text += piece
+    info = json.loads(text[: text.index(b"}") + 1])
+    return int(info["child-pid"]), int(info.get("net-namespace", 0))
+
+
+class _Door:
+    """The helper that opens sockets inside (`door.py`): started at first use, one for this process, none for a fork."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._helper: socket.socket | None = None
+
+    def open_inside(self, process: int, inode: int) -> socket.socket:
+        with self._lock:
+            if self._helper is None:
+                self._helper = _start_helper()
+            try:
+                return _ask(self._helper, process, inode)
+            except ConnectionError:  # it is gone: the next run gets a new one
+                self._helper.close()
+                self._helper = None
+                raise
+
+    def forget(self) -> None:
+        """In a fork: the helper is its parent's."""
+        if self._helper is not None:
+            self._helper.close()
+        self._begin()
+
+
+def _ask(helper: socket.socket, process: int, inode: int) -> socket.socket:
+    helper.send(b"%d %d" % (process, inode))
+    if not select.select([helper], [], [], ANSWER_SECONDS)[0]:
+        raise ConnectionError("the program that opens the way out does not answer")
+    said, numbers, *_ = socket.recv_fds(helper, 1024, 1)
+    if numbers:
+        return socket.socket(fileno=numbers[0])
+    if not said:
+        raise ConnectionError("the program that opens the way out is gone")
+    raise OSError(said.decode("utf-8", "replace"))
+
+
+def _start_helper() -> socket.socket:
+    text = Path(__file__).with_name("door.py").read_text(encoding="utf-8")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        program = (sys.executable, "-I", "-S", "-X", "utf8", "-c", text, "0", str(PORT), str(os.getpid()))
+        number = theirs.fileno()
+        words = (SHELL, "-c", BESIDE, "skillkit-door", *program)
+        start = Start(words, "/", {}, (number, DEVNULL, DEVNULL), number, FIRST_FREE)
+        try:
+            pid = spawn(start, array("i", (0,)))
+        except BaseException:
+            ours.close()
+            raise
+    with contextlib.suppress(ChildProcessError):  # one that somebody else waited for
+        os.waitpid(pid, 0)
+    return ours
+
+
+_DOOR = _Door()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_DOOR.forget)

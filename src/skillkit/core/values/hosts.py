@@ -1,0 +1,136 @@
+"""Names of hosts that a run may reach: what a person writes -> a rule, and which host and port it opens."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from skillkit.core.exceptions import ConfigurationError
+
+__all__ = ["ANY", "USUAL_PORTS", "HostRule", "HostUse", "host_name", "is_address"]
+
+USUAL_PORTS = (443, 80)
+"""What a rule opens that names no port."""
+
+ANY = "*"
+"""Any public host."""
+_BELOW = "*."
+_PRIVATE = " private"
+_NAME_CHARACTERS = 253
+_HIGHEST_PORT = 65535
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_FORMS = "api.example.com, *.example.org, host.example.com:8443 or *"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class HostRule:
+    """One name, or all names below one, or any; on one port, or on the usual two."""
+
+    name: str
+    """As `host_name` gives it; `*.example.org` stands for every name below; `*` for any."""
+    port: int | None = None
+    is_private: bool = False
+    """Whether the name may lead to private addresses."""
+
+    @classmethod
+    def parse(cls, text: str, *, is_private: bool = False) -> HostRule:
+        """The rule in a text; what could be read in two ways is refused."""
+        written, port = _without_port(text)
+        bare = written.removeprefix(_BELOW)
+        name = written if written == ANY else host_name(bare)
+        is_below = written != bare
+        if name is None or (is_below and ("." not in name or is_address(name))):
+            raise ConfigurationError(f"{text!r} names no host. Write {_FORMS}.")
+        if is_private and written == ANY:
+            raise ConfigurationError("'*' stands for public hosts only. Name each private host.")
+        return cls(f"{_BELOW}{name}" if is_below else name, port, is_private)
+
+    @classmethod
+    def from_id(cls, text: str) -> HostRule:
+        """The same in one text, as policies and grants keep it: the rule, and `private` behind a space where it is."""
+        rule = text.removesuffix(_PRIVATE)
+        return cls.parse(rule, is_private=rule != text)
+
+    @property
+    def id(self) -> str:
+        return f"{self}{_PRIVATE if self.is_private else ''}"
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return USUAL_PORTS if self.port is None else (self.port,)
+
+    def opens(self, name: str, port: int) -> bool:
+        """Whether a host, named as `host_name` gives it, may be reached on this port."""
+        return port in self.ports and self._names(name)
+
+    def covers(self, other: HostRule) -> bool:
+        """Whether everything that the other opens is open by this one."""
+        if (other.is_private and not self.is_private) or not set(other.ports) <= set(self.ports):
+            return False
+        if self.name in (ANY, other.name):
+            return True
+        is_wide = self.name.startswith(_BELOW) or not other.name.startswith("*")
+        return is_wide and other.name != ANY and self._names(other.name.removeprefix("*"))
+
+    def _names(self, name: str) -> bool:
+        if self.name.startswith(_BELOW):
+            return name.endswith(self.name[1:]) and not is_address(name)
+        return self.name in (ANY, name)
+
+    def __str__(self) -> str:
+        port = "" if self.port is None else f":{self.port}"
+        name = f"[{self.name}]" if port and ":" in self.name else self.name
+        return f"{name}{port}"
+
+
+class HostUse(NamedTuple):
+    """What a run did with one host: how often it connected and how many bytes went each way, or why it could not."""
+
+    host: str
+    """Name and port."""
+    refused: str = ""
+    connections: int = 0
+    sent: int = 0
+    received: int = 0
+
+
+def host_name(text: str) -> str | None:
+    """One spelling for each host: lower case, ASCII, no dot at its end; None for what is no plain name or address."""
+    if not text.isascii():
+        try:
+            text = text.encode("idna").decode("ascii")
+        except UnicodeError:
+            return None
+    name = text.lower().removesuffix(".")
+    inner = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+    try:
+        address = ipaddress.ip_address(inner)
+    except ValueError:
+        pass
+    else:
+        return str(getattr(address, "ipv4_mapped", None) or address)
+    labels = name.split(".")
+    is_name = len(name) <= _NAME_CHARACTERS and all(map(_LABEL.fullmatch, labels))
+    # A last label of digits is an address in some reader's eyes (127.1, 0x7f.1): nobody's name ends so.
+    is_numeric = bool(re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]))
+    return name if is_name and not is_numeric else None
+
+
+def _without_port(text: str) -> tuple[str, int | None]:
+    """`[::1]:443` and `name:443` have one; a bare address of version 6 has colons and none."""
+    name, separator, port = text.rpartition(":")
+    if not separator or (":" in name and not name.endswith("]")) or text.endswith("]"):
+        return text, None
+    if not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) <= _HIGHEST_PORT:
+        raise ConfigurationError(f"{text!r} has no port from 1 to {_HIGHEST_PORT} after the colon. Write {_FORMS}.")
+    return name, int(port)
+
+
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

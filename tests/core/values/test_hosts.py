@@ -1,0 +1,107 @@
+"""Rules for hosts: which texts are rules, and which host and port each opens."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.hosts import HostRule, host_name
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "port", "expected"),
+    [
+        ("api.example.com", "api.example.com", 443, True),
+        ("api.example.com", "api.example.com", 80, True),
+        ("api.example.com", "api.example.com", 8443, False),
+        ("api.example.com", "example.com", 443, False),
+        ("api.example.com", "x.api.example.com", 443, False),
+        ("API.Example.com.", "api.example.com", 443, True),
+        ("*.example.org", "a.example.org", 443, True),
+        ("*.example.org", "a.b.example.org", 443, True),
+        ("*.example.org", "example.org", 443, False),
+        ("*.example.org", "badexample.org", 443, False),
+        ("host.example.com:8443", "host.example.com", 8443, True),
+        ("host.example.com:8443", "host.example.com", 443, False),
+        ("*", "anything.example", 443, True),
+        ("*", "anything.example", 22, False),
+        ("*", "93.184.216.34", 443, True),
+        ("93.184.216.34", "93.184.216.34", 443, True),
+        ("2606:2800::1", "2606:2800::1", 443, True),
+        ("[2606:2800::1]:8443", "2606:2800::1", 8443, True),
+        ("[2606:2800::1]", "2606:2800::1", 443, True),
+        ("bücher.example", "xn--bcher-kva.example", 443, True),
+    ],
+)
+def test_a_rule_opens_what_it_names(rule: str, name: str, port: int, expected: bool) -> None:
+    assert HostRule.parse(rule).opens(name, port) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "*.", "*.com", "**.example.com", "a.*.example.com", "*example.com", "https://example.com"),
+        *("example.com/path", "user@example.com", "example.com:", "example.com:0", "example.com:65536", "a b"),
+        *("example.com:https", "-a.example.com", "a..example.com", "%61.example.com", "127.1", "0x7f.1", "2130706433"),
+        *("*.93.184.216.34", "example.com:443:443", "a" * 64 + ".com", ".".join(["abcd"] * 60), "exa\nmple.com", "*.*"),
+    ],
+)
+def test_what_is_no_host_is_told(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        HostRule.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Example.COM.", "example.com"),
+        ("[::1]", "::1"),
+        ("::FFFF:127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("017.0.0.1", None),
+        ("example.com..", None),
+        ("ex%61mple.com", None),
+        ("a@b", None),
+        ("\N{FULLWIDTH LATIN SMALL LETTER A}.example", "a.example"),
+    ],
+)
+def test_a_host_has_one_spelling(text: str, expected: str | None) -> None:
+    assert host_name(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "expected"),
+    [
+        ("*", "*.example.org", True),
+        ("*", "a.example.org:443", True),
+        ("*", "a.example.org:8443", False),
+        ("*", "*", True),
+        ("*.example.org", "*", False),
+        ("*.example.org", "*.sub.example.org", True),
+        ("*.example.org", "*.example.org", True),
+        ("*.sub.example.org", "*.example.org", False),
+        ("*.example.org", "a.example.org", True),
+        ("*.example.org", "example.org", False),
+        ("a.example.org", "*.a.example.org", False),
+        ("a.example.org", "a.example.org:80", True),
+        ("a.example.org:80", "a.example.org", False),
+    ],
+)
+def test_a_rule_covers_what_opens_no_more(wide: str, narrow: str, expected: bool) -> None:
+    assert HostRule.parse(wide).covers(HostRule.parse(narrow)) is expected
+
+
+def test_a_private_rule_is_covered_by_private_ones_only() -> None:
+    public, private = HostRule.parse("a.example.org"), HostRule.parse("a.example.org", is_private=True)
+    assert private.covers(public)
+    assert not public.covers(private)
+
+
+def test_any_host_is_public() -> None:
+    with pytest.raises(ConfigurationError, match="public"):
+        HostRule.parse("*", is_private=True)
+
+
+@pytest.mark.parametrize("text", ["a.example.org", "*.example.org:8443", "*", "[2606:2800::1]:8443", "2606:2800::1"])
+def test_a_rule_is_written_as_it_is_read(text: str) -> None:
+    assert str(HostRule.parse(text)) == text
