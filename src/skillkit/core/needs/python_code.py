@@ -153,6 +153,12 @@ class _Reader:
             self.pass_parts(place)
 
     def look_at_command(self, function: str, node: ast.Call, line: int) -> None:
+        known = ("working_directory", "workspace") in self.facts.found
+        self.note_command(function, node, line)
+        if not known and any(each.arg == "cwd" for each in node.keywords):  # where it is started is its own affair
+            self.facts.found.pop(("working_directory", "workspace"), None)
+
+    def note_command(self, function: str, node: ast.Call, line: int) -> None:
         first = self.holding(node.args[0]) if node.args else None
         if function == "shutil.which":
             self.facts.add_program(self.text(first) or "", line)

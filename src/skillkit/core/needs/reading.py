@@ -33,6 +33,9 @@ from skillkit.core.values.skills import ScriptMetadata
 
 __all__ = ["SkillNeeds"]
 
+ASIDE = frozenset("assets references examples templates docs example template resources".split())
+"""Folders whose code is shown or copied; what a script uses of it, or who asks for it by name, counts all the same."""
+TEST = re.compile(r"test_.*|.*[._]test\.\w+|.*\.spec\.\w+")
 INSTRUCTIONS_BYTES = 256_000
 MOST_HOSTS = 20
 """Who needs more needs any: nobody looks at each of thirty hosts."""
@@ -60,7 +63,8 @@ class SkillNeeds:
     def of(self, script: str | Path | ScriptMetadata | None = None) -> tuple[Need, ...]:
         """Of the whole skill, or of one script by its path, file name or stem; unmet, since nobody has looked yet."""
         if script is None:
-            return _needs([*self._said, *self._seen(list(self._files.code))])
+            main = [path for path in self._files.code if not _is_aside(path)]
+            return _needs([*self._said, *self._seen(self._used_by(*main))])
         path = self._own.script(script.path if isinstance(script, ScriptMetadata) else script)
         if path is None:
             return _needs(self._said)
@@ -68,10 +72,10 @@ class SkillNeeds:
         said = [claim for claim in self._said if _is_for(language, claim[2])]
         return _needs([*said, *self._seen(self._used_by(path))])
 
-    def _used_by(self, path: str) -> list[str]:
-        """The file itself and all that it leads to inside the skill."""
-        reached = {path: None}
-        pending = [path]
+    def _used_by(self, *paths: str) -> list[str]:
+        """The files themselves and all that they lead to inside the skill."""
+        reached = dict.fromkeys(paths)
+        pending = list(paths)
         while pending:
             current = pending.pop()
             for each in self._own.used_by(current, self._facts_of(current)):
@@ -134,6 +138,10 @@ class _Seen:
             source, path, found = self.hosts[0]
             self.hosts = [(source, path, Found("host", ANY_HOST, found.line))]
         yield from self.hosts
+
+
+def _is_aside(path: str) -> bool:
+    return path.partition("/")[0] in ASIDE or TEST.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def _facts_in(file: CodeFile) -> Facts:
