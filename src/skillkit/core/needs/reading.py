@@ -18,7 +18,7 @@ from skillkit.core.exceptions import SkillKitError
 from skillkit.core.models import Skill, skill_file_bytes
 from skillkit.core.models.frontmatter import decode
 from skillkit.core.needs.declared import declared_facts
-from skillkit.core.needs.files import CodeFile, SkillFiles, files_of
+from skillkit.core.needs.files import CodeFile, SkillFiles, code_at, files_of
 from skillkit.core.needs.found import Facts, Found
 from skillkit.core.needs.instructed import instructed_facts
 from skillkit.core.needs.javascript_code import javascript_facts
@@ -55,7 +55,8 @@ class SkillNeeds:
     """The needs of one skill, and of each of its scripts, as its files were when this was made."""
 
     def __init__(self, skill: Skill) -> None:
-        self._files = files_of(str(skill.base_directory))
+        self._root = str(skill.base_directory)
+        self._files = files_of(self._root)
         self._own = OwnFiles(self._files)
         self._facts: dict[str, Facts] = {}
         self._said = list(_said_of(skill, self._files))
@@ -65,12 +66,22 @@ class SkillNeeds:
         if script is None:
             main = [path for path in self._files.code if not _is_aside(path)]
             return _needs([*self._said, *self._seen(self._used_by(*main))])
-        path = self._own.script(script.path if isinstance(script, ScriptMetadata) else script)
+        path = self._path_of(script.path if isinstance(script, ScriptMetadata) else Path(script))
         if path is None:
             return _needs(self._said)
         language = self._files.code[path].language
         said = [claim for claim in self._said if _is_for(language, claim[2])]
         return _needs([*said, *self._seen(self._used_by(path))])
+
+    def _path_of(self, named: Path) -> str | None:
+        """Of a script, also of one in a folder that was passed over; None where there is none."""
+        path = self._own.script(named)
+        if path is None and not named.is_absolute() and ".." not in named.parts:
+            file = code_at(self._root, named.as_posix())
+            if file is not None:
+                self._files.code[file.path] = file
+                path = file.path
+        return path
 
     def _used_by(self, *paths: str) -> list[str]:
         """The files themselves and all that they lead to inside the skill."""
