@@ -78,7 +78,7 @@ def _text_of(root: str, relative: str, left: int) -> tuple[str, int]:
 
 
 def _code_in(relative: str, text: str, size: int) -> CodeFile | None:
-    language = language_of(_suffix_of(relative), _shebang_of(text)) if text else None
+    language = language_of(_suffix_of(relative), _shebang_of(text)) if text or not size else None
     return CodeFile(relative, language, text, is_cut=size > FILE_BYTES) if language else None
 
 
