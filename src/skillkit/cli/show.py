@@ -69,7 +69,7 @@ def _show_skill(skill: Skill, needs: Sequence[Need]) -> None:
         ("from", metadata.source),
         ("version", metadata.version),
         ("license", metadata.license),
-        ("works with", metadata.compatibility),
+        ("runs on", metadata.compatibility),
         ("tools", " ".join(metadata.allowed_tools)),
         ("digest", "".join(filter(None, _digest_of(skill)))),
     ]
