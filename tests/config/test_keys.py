@@ -45,6 +45,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         readable_paths = ["../data", "~/notes", "/srv"]
         writable_paths = ["out"]
         grant_argument_paths = false
+        grantable = ["host"]
         sandbox = "off"
         [policy.limits]
         data_megabytes = 1
@@ -74,6 +75,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         readable_paths=(tmp_path / "data", Path(os.environ["HOME"], "notes"), Path("/srv")),
         writable_paths=(machine.user_file.parent / "out",),
         grant_argument_paths=False,
+        grantable=("host",),
         sandbox="off",
         limits=Limits(1, 2, 3, 4, 5),
     )

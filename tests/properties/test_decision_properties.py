@@ -172,6 +172,7 @@ TIGHTER: dict[str, Any] = {
     "readable_paths": fewer,
     "writable_paths": fewer,
     "grant_argument_paths": off,
+    "grantable": fewer,
     "sandbox": stricter("off", "preferred", "required"),
     "limits": lambda _: [Limits(processes=1)],
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.needs import GRANT_KINDS
 
 __all__ = [
     "FIELDS",
@@ -71,6 +72,7 @@ class ScriptPolicy:
     readable_paths: tuple[Path, ...] = ()
     writable_paths: tuple[Path, ...] = ()
     grant_argument_paths: bool = True
+    grantable: tuple[str, ...] = ()
     sandbox: str = "required"
     limits: Limits = field(default_factory=Limits)
 
@@ -157,6 +159,13 @@ def _read_names(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
     return tuple(map(str, items))
 
 
+def _read_kinds(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
+    kinds = _read_names(name, value)
+    if unknown := [kind for kind in kinds if kind not in GRANT_KINDS]:
+        raise ConfigurationError(f"{name} names {unknown[0]!r}; what can be granted is: {', '.join(GRANT_KINDS)}.")
+    return kinds
+
+
 def _read_paths(name: str, value: Any) -> tuple[Path, ...]:  # noqa: ANN401
     return tuple(Path(item).expanduser().absolute() for item in _read_names(name, value))
 
@@ -234,6 +243,7 @@ FIELDS: dict[str, PolicyField] = {
     "readable_paths": PATHS,
     "writable_paths": PATHS,
     "grant_argument_paths": SWITCH,
+    "grantable": NAMES._replace(values=f"list of: {', '.join(GRANT_KINDS)}", read=_read_kinds),
     "sandbox": _choice(
         ("required", "preferred", "off"),
         partial(_is_no_looser, ("off", "preferred", "required")),
@@ -246,13 +256,20 @@ PATH_LISTS = tuple(name for name, row in FIELDS.items() if row is PATHS)
 LOCKED = ScriptPolicy(approval="always")
 """Nothing runs."""
 
-GUARDED = ScriptPolicy(allow_scripts=True)
+GUARDED = ScriptPolicy(allow_scripts=True, grantable=GRANT_KINDS)
 """Walls required, a person asked on the first run; what agents get unless told otherwise."""
 
-STANDARD = ScriptPolicy(allow_scripts=True, approval="never", sandbox="preferred")
+STANDARD = ScriptPolicy(allow_scripts=True, approval="never", sandbox="preferred", grantable=GRANT_KINDS)
 """Walls where the machine has them, nobody asked; what Python callers get."""
 
-TRUSTED = ScriptPolicy(allow_scripts=True, allow_network=True, allow_filesystem=True, approval="never", sandbox="off")
+TRUSTED = ScriptPolicy(
+    allow_scripts=True,
+    allow_network=True,
+    allow_filesystem=True,
+    approval="never",
+    sandbox="off",
+    grantable=GRANT_KINDS,
+)
 """No walls: scripts run with the caller's own rights."""
 
 PROFILES = {"locked": LOCKED, "guarded": GUARDED, "standard": STANDARD, "trusted": TRUSTED}
