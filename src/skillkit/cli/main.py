@@ -50,6 +50,7 @@ COMMANDS = {
     "check": "check:check_command",
     "run": "run:run_command",
     "trust": "trust:trust",
+    "grant": "grant:grant",
     "approvals": "approvals:approvals",
     "audit": "audit:audit",
     "config": "config:config",

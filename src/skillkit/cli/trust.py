@@ -88,7 +88,7 @@ def add_command(
     """
     with manager_for(chosen) as manager:
         skill, folder = manager.load_skill(skill_name), manager.state_dir
-        walls, sentences = manager.flow.bounds(None), manager.flow.reach_of_any(skill.base_directory)
+        walls, sentences = manager.flow.bounds(None), manager.flow.reach_of_any(skill)
     manifest, place = manifest_of(skill.base_directory), skill.base_directory
     _require_reviewed(skill.name, manifest.digest, reviewed)
     store = StateStore(folder)

@@ -6,13 +6,22 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from skillkit.core.ask.approvals import Approvals, require_approved, require_bounds
 from skillkit.core.ask.questions import approval_request
 from skillkit.core.decide import after_change, after_widening, decide, under_approval
-from skillkit.core.exceptions import AuditUnavailableError, SkillKitError
+from skillkit.core.decide.rules import Verdict
+from skillkit.core.exceptions import (
+    AuditUnavailableError,
+    ContentChangedError,
+    InterpreterNotAllowedError,
+    SkillKitError,
+)
+from skillkit.core.granting import Given, Granting, ticked
 from skillkit.core.models import Skill
 from skillkit.core.paths.forbidden import note_writable
 from skillkit.core.record import (
@@ -24,11 +33,14 @@ from skillkit.core.record import (
     start_fields,
     unresolved_fields,
 )
-from skillkit.core.resolve import CallArguments, resolve_command, resolve_program
+from skillkit.core.resolve import CallArguments, resolve_command, resolve_program, version_of
 from skillkit.core.run.place import Here
 from skillkit.core.run.unwalled import read_output
 from skillkit.core.store.state import StateStore
+from skillkit.core.store.trust import Approval
 from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.grants import grant_label, names_of
+from skillkit.core.values.needs import Grant, Need
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.questions import Approver, OptionAnswer, Prompt
 from skillkit.core.values.runs import (
@@ -64,6 +76,7 @@ class Flow:
         self.store = StateStore(state_dir)
         self.audit = AuditLog(self.store)
         self.approvals = Approvals(self.store)
+        self.granting = Granting(policy, self.store, state_dir)
         self.here = Here(policy, state_dir, protected=protected, approved=self.approvals.standing.digests)
 
     # The whole way, and its two halves: `prepare` has no effects but a copy of the skill, `complete` acts once.
@@ -82,26 +95,67 @@ class Flow:
 
     def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
         """What would run and whether it may; can be repeated. Without a skill, the call names a program."""
-        command = self._resolve(skill, call)
-        note_writable((command.workspace, command.base_directory, *self.policy.writable_paths))
-        verdict = decide(command, self.policy)
+        given = self.granting.of(skill)
+        command, lacking = self._resolve_first(skill, call, given.lasting)
+        known = command.grants if lacking is None else (*command.grants, Grant("interpreter", command.interpreter))
+        policy = self.granting.policy(known)
+        note_writable((command.workspace, command.base_directory, *policy.writable_paths))
+        verdict = decide(command, policy)
         if verdict.decision is not Decision.ASK:
-            return PreparedRun(command, verdict.decision, verdict.reasons, error=verdict.error)
+            error = verdict.error or lacking
+            decision, reasons = (Decision.DENY, (str(error),)) if lacking else (verdict.decision, verdict.reasons)
+            return PreparedRun(command, decision, reasons, error=error)
         bounds = self.bounds(command)
+        prepared = PreparedRun(
+            command,
+            Decision.ASK,
+            verdict.reasons,
+            error=lacking,
+            is_coverable=verdict.is_coverable,
+            bounds=bounds,
+            again=partial(self._resolve, skill, call),
+        )
         covering = self.approvals.covering(command, bounds) if verdict.is_coverable else None
         if covering is not None:
-            verdict = under_approval(verdict, covering[0])
-            return PreparedRun(command, verdict.decision, verdict.reasons, channel=covering[1], bounds=bounds)
-        if self.approvals.last_approved_digest(command) not in (None, command.digest):
+            return self._covered(prepared, verdict, covering)
+        return self._asking(prepared, verdict, given)
+
+    def _covered(self, prepared: PreparedRun, verdict: Verdict, covering: Approval) -> PreparedRun:
+        """Under an earlier word of a person, with what they ticked then and policy still lets be given."""
+        verdict = under_approval(verdict, covering.kind)
+        allowed = replace(prepared, decision=verdict.decision, reasons=verdict.reasons, channel=covering.channel)
+        return self._with_ticks(allowed, self.granting.usable(covering.ticks))
+
+    def _with_ticks(self, prepared: PreparedRun, ticks: tuple[Grant, ...]) -> PreparedRun:
+        """The same run within the same walls and what was ticked; where it lacks its interpreter, it may not run."""
+        if prepared.error is not None and Grant("interpreter", prepared.command.interpreter) not in ticks:
+            return replace(prepared, decision=Decision.DENY, reasons=(str(prepared.error),))
+        if not ticks or prepared.again is None:
+            return prepared
+        before = prepared.command
+        command = prepared.again((*before.grants, *ticks))
+        if _what_runs(command) != _what_runs(before):
+            raise ContentChangedError.because(f"{before.skill_name} changed after it was looked at", "Run it again.")
+        return replace(prepared, resolved=command, ticks=ticks, error=None)
+
+    def _asking(self, prepared: PreparedRun, verdict: Verdict, given: Given) -> PreparedRun:
+        """With the question: what changed, what it needs, what it had, and what a yes may open."""
+        command, last = prepared.command, self.approvals.last_approved(prepared.command)
+        had = given.had
+        if last is not None and last.digest != command.digest:
             verdict = after_change(verdict)
+            had = (*had, *last.ticks)
         elif approved := self.approvals.walls_of_content(command):
             verdict = after_widening(verdict, is_known=any(approved))
-        prompt = self.prompt((command,), verdict.reasons)
-        request = approval_request(command, prompt, bounds, is_coverable=verdict.is_coverable)
-        asked = request.asked(time.time())
-        return PreparedRun(
-            command, Decision.ASK, verdict.reasons, asked, is_coverable=verdict.is_coverable, bounds=bounds
+        prompt = self.prompt((command,), verdict.reasons, had)
+        left = self.approvals.left_in_session(command)
+        offers = self.granting.offers(prompt.needs, given=command.grants, had=had, left=left)
+        version = "" if command.is_program else version_of(command.argv[0], command.environment["PATH"], read_output)
+        request = approval_request(
+            command, prompt, self.bounds(command), tuple(offers), version=version, is_coverable=verdict.is_coverable
         )
+        offered = {tick.id: grants for tick, grants in offers.items()}
+        return replace(prepared, reasons=verdict.reasons, request=request.asked(time.time()), offered=offered)
 
     def complete(
         self,
@@ -117,8 +171,10 @@ class Flow:
         """
         try:
             require_approved(prepared, answer)
+            prepared = self._opened(prepared, answer)
             require_bounds(prepared, self.bounds)
-            place = self.here.prepare(prepared, self.policy, is_fresh=is_fresh)
+            policy = self.granting.policy(prepared.command.grants)
+            place = self.here.prepare(prepared, policy, is_fresh=is_fresh)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         with place:
@@ -136,10 +192,31 @@ class Flow:
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
 
-    def _resolve(self, skill: Skill | None, call: CallArguments) -> ScriptCommand:
+    def _opened(self, prepared: PreparedRun, answer: OptionAnswer | None) -> PreparedRun:
+        """What was asked about, with what the person ticked."""
+        if prepared.decision is not Decision.ASK or answer is None:
+            return prepared
+        opened = self._with_ticks(prepared, self.granting.usable(ticked(prepared, answer)))
+        require_approved(opened, answer)
+        return opened
+
+    def _resolve(self, skill: Skill | None, call: CallArguments, grants: Sequence[Grant] = ()) -> ScriptCommand:
+        policy, given = self.granting.policy(grants), tuple(grants)
         if skill is None:
-            return resolve_program(call, self.policy, os.environ, state_folder=self.state_dir)
-        return resolve_command(skill, call, self.policy, os.environ, read_output, state_folder=self.state_dir)
+            return resolve_program(call, policy, os.environ, state_folder=self.state_dir)
+        return resolve_command(skill, call, policy, os.environ, read_output, state_folder=self.state_dir, grants=given)
+
+    def _resolve_first(
+        self, skill: Skill | None, call: CallArguments, lasting: tuple[Grant, ...]
+    ) -> tuple[ScriptCommand, InterpreterNotAllowedError | None]:
+        """The command; with the error that stays, unless a person gives it the interpreter that it needs."""
+        try:
+            return self._resolve(skill, call, lasting), None
+        except InterpreterNotAllowedError as error:
+            if "interpreter" not in self.policy.grantable:
+                raise
+            command = self._resolve(skill, call, (*lasting, Grant("interpreter", error.interpreter)))
+            return replace(command, grants=lasting), error
 
     def _prepare_and_ask(
         self, skill: Skill | None, call: CallArguments, approver: Approver | None, control: RunControl
@@ -162,8 +239,8 @@ class Flow:
 
     # What a person is shown.
 
-    def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
-        """Read from the copy that will run, not from the folder."""
+    def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...], had: Sequence[Grant] = ()) -> Prompt:
+        """Read from the copy that will run, not from the folder; `had` was given to the skill before it changed."""
         from skillkit.core.ask.prompt import prompt_for  # reads code; most runs ask nothing
 
         command = commands[0]
@@ -176,38 +253,59 @@ class Flow:
                 source_folder=self.here.copy(command, held),
                 approved_folder=self.here.snapshots.approved_copy(self.approvals.last_approved_digest(command)),
                 walls=self.reach(commands),
+                needs=self.needs(commands),
+                had=tuple(map(grant_label, dict.fromkeys(had))),
             )
+
+    def needs(self, commands: Sequence[ScriptCommand]) -> tuple[Need, ...]:
+        """What these use beyond their skill's folder, each once, and whether it is there for them."""
+        found: dict[tuple[str, str], Need] = {}
+        for command in commands:
+            policy = self.granting.policy(command.grants)
+            if not command.is_program and command.interpreter not in policy.allowed_interpreters:
+                need = Need("interpreter", command.interpreter, "inferred", f"{command.script_name}:1")
+                found.setdefault((need.kind, need.name), need)
+        return tuple(found.values())
 
     def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
         """What the walls will and will not allow, in sentences."""
         granted = [path for each in commands for path in self.here.granted_paths(each)]
-        first = commands[0]
-        return self._sentences(first.base_directory, first.workspace, granted, max(each.timeout for each in commands))
+        first, timeout = commands[0], max(each.timeout for each in commands)
+        return self._sentences(first.base_directory, first.workspace, granted, timeout, first.grants)
 
-    def reach_of_any(self, folder: Path) -> tuple[str, ...]:
-        """The same for whichever script of the skill in this folder, wherever it is run."""
-        return self._sentences(folder, "it is run in", ["files and folders"], self.policy.timeout_seconds)
+    def reach_of_any(self, skill: Skill) -> tuple[str, ...]:
+        """The same for whichever script of the skill, wherever it is run."""
+        lasting = self.granting.of(skill).lasting
+        timeout = self.policy.timeout_seconds
+        return self._sentences(skill.base_directory, "it is run in", ["files and folders"], timeout, lasting)
 
     def _sentences(
-        self, folder: Path, workspace: Workspace | str | None, granted: Sequence[str], timeout: float
+        self,
+        folder: Path,
+        workspace: Workspace | str | None,
+        granted: Sequence[str],
+        timeout: float,
+        grants: tuple[Grant, ...],
     ) -> tuple[str, ...]:
         from skillkit.core.ask.reach import wall_sentences
 
         return wall_sentences(
-            self.policy,
-            tier=self.here.tier(self.policy),
+            self.granting.policy(grants),
+            tier=self.here.tier(),
             skill=str(folder),
             workspace=workspace,
             granted=granted,
             timeout=timeout,
             is_root=_is_root(),
+            secrets=names_of("secret", grants),
         )
 
     def bounds(self, command: ScriptCommand | None) -> Bounds:
         """What a run gets, to be compared; without a command, any script of a skill in any workspace."""
         from skillkit.core.ask.reach import bounds_of
 
-        return bounds_of(self.policy, command, tier=self.here.tier(self.policy), is_root=_is_root())
+        policy = self.granting.policy(command.grants if command else ())
+        return bounds_of(policy, command, tier=self.here.tier(), is_root=_is_root())
 
     # What is put on record.
 
@@ -246,6 +344,12 @@ class Flow:
     def close(self) -> None:
         self.here.close()
         self.store.close()
+
+
+def _what_runs(command: ScriptCommand) -> tuple[object, ...]:
+    """What a tick may not change: it gives to a run, and never makes it another one."""
+    named = (command.skill_name, command.digest, command.script_name, command.interpreter, command.workspace)
+    return *named, command.argv, command.stdin, command.session_id, command.call_id
 
 
 def _is_root() -> bool:

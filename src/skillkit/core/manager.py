@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.flow import Flow
     from skillkit.core.resolve import CallArguments
+    from skillkit.core.values.needs import Grant
     from skillkit.core.values.questions import Approver, OptionAnswer
     from skillkit.core.values.runs import OnOutput, PreparedRun, RunControl, ScriptExecutionResult
 
@@ -215,6 +216,46 @@ class SkillManager:
         from skillkit.core.values.runs import RunControl
 
         return self.flow.complete(in_time(prepared, answer), answer, RunControl(cancel, None, on_output))
+
+    def grant(
+        self,
+        skill_name: str,
+        *,
+        hosts: Iterable[str] = (),
+        secrets: Iterable[str] = (),
+        variables: Iterable[str] = (),
+        read: Iterable[PathLike] = (),
+        write: Iterable[PathLike] = (),
+        working_directory: str | None = None,
+        interpreters: Iterable[str] = (),
+        private: bool = False,
+        channel: str = "python",
+    ) -> tuple[Grant, ...]:
+        """Gives a skill, as it is now, what it may use beyond the policy; a person's word, which ends when it changes.
+
+        `private` lets the hosts lead to private addresses. What can never be given raises ConfigurationError.
+        """
+        from skillkit.core.values.grants import named_grants
+
+        named = named_grants(
+            hosts=hosts,
+            secrets=secrets,
+            variables=variables,
+            read=map(str, read),
+            write=map(str, write),
+            working_directory=working_directory,
+            interpreters=interpreters,
+            private=private,
+        )
+        return tuple(kept.grant for kept in self.flow.granting.give(self.load_skill(skill_name), named, channel))
+
+    def grants(self, skill_name: str) -> tuple[Grant, ...]:
+        """What a skill was given and has, as it is now and under this manager's policy."""
+        return self.flow.granting.of(self.load_skill(skill_name)).lasting
+
+    def revoke(self, skill_name: str, *grants: Grant) -> tuple[Grant, ...]:
+        """Takes grants back, without any named all of them; gives what the skill does not have any more."""
+        return tuple(kept.grant for kept in self.flow.granting.revoke(self.load_skill(skill_name), grants))
 
     def end_session_approvals(self, skill_name: str | None = None) -> None:
         """From now on asks again about a skill, or about all of them, that was approved for this manager's session."""

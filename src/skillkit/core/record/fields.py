@@ -37,6 +37,10 @@ __all__ = [
     "unresolved_fields",
 ]
 
+WALLS = (
+    *("tier", "network", "filesystem", "workspace", "readable", "writable", "variables", "secrets", "hosts"),
+    "working_directory",
+)
 ISOLATION = tuple(field.name for field in dataclass_fields(Isolation))
 DECISIONS = {decision: decision.name.lower() for decision in Decision}
 
@@ -85,7 +89,23 @@ def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> d
         "reasons": list(prepared.reasons),
         "answer": answer.option_id if answer else None,
         "channel": answer.channel if answer else prepared.channel,
+        **_walls_fields(prepared),
+        **({"said": answer.reason} if answer and answer.reason else {}),
     }
+
+
+def _walls_fields(prepared: PreparedRun) -> dict[str, Any]:
+    """The walls that a person's word is about, what was granted for good, and what was ticked; each by its kind."""
+    fields: dict[str, Any] = {}
+    if prepared.bounds is not None:
+        fields["walls"] = {name: getattr(prepared.bounds, name) for name in WALLS}
+    lasting = [grant for grant in prepared.command.grants if grant not in prepared.ticks]
+    for name, grants in (("grants", lasting), ("ticks", prepared.ticks)):
+        if grants:
+            kinds = dict.fromkeys(grant.kind for grant in grants)
+            # Not by their ids: `secret:NAME` reads like a key and its value.
+            fields[name] = {kind: [each.name for each in grants if each.kind == kind] for kind in kinds}
+    return fields
 
 
 def unresolved_fields(

@@ -30,6 +30,7 @@ from skillkit.core.paths.trees import remove_tree
 from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
 from skillkit.core.resolve.environment import Runner, is_within, programs_on, script_environment
 from skillkit.core.resolve.locate import Place, locate, require_plain_file
+from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
 from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
 from skillkit.core.values.skills import Workspace
@@ -50,6 +51,7 @@ def resolve_command(
     run: Runner,
     *,
     state_folder: Path | None = None,
+    grants: tuple[Grant, ...] = (),
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
     name, version = skill.metadata.name, skill.metadata.version
@@ -85,6 +87,7 @@ def resolve_command(
         workspace=named,
         manifest=manifest,
         from_instructions=call.from_instructions,
+        grants=grants,
         **given.passed_on,
     )
 

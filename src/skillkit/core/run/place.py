@@ -78,25 +78,26 @@ class Here:
     ) -> None:
         """`protected` are paths that no script may change; copies with `approved` digests are kept to compare with."""
         self.state_folder = state_folder
+        self._policy = policy
         self._named_paths = named_paths(policy)
         self._guard = Guard(state_folder, protected)
         self.snapshots = Snapshots(state_folder, approved)
         self.work_folders = WorkFolders()
-        self._chosen: tuple[ScriptPolicy, Sandbox] | None = None
+        self._chosen: Sandbox | None = None
         self.counts_together = True  # until it is tried
 
-    def _sandbox(self, policy: ScriptPolicy) -> Sandbox:
-        """Chosen once; that there are none is said again at each run."""
-        if self._chosen is not None and self._chosen[0] is policy:
-            return self._chosen[1]
-        sandbox = sandbox_for(policy)
+    def _sandbox(self) -> Sandbox:
+        """Chosen once, whatever a skill was given beside; that there are none is said again at each run."""
+        if self._chosen is not None:
+            return self._chosen
+        sandbox = sandbox_for(self._policy)
         if sandbox.has_walls:
-            self._chosen = (policy, sandbox)
+            self._chosen = sandbox
         return sandbox
 
-    def tier(self, policy: ScriptPolicy) -> str:
-        """The kind of walls that a run under this policy gets."""
-        return self._sandbox(policy).tier
+    def tier(self) -> str:
+        """The kind of walls that a run gets."""
+        return self._sandbox().tier
 
     def granted_paths(self, command: ScriptCommand) -> tuple[str, ...]:
         """What of the user's the arguments open, as a person is shown it."""
@@ -118,7 +119,7 @@ class Here:
             ) from error
 
     def prepare(self, prepared: PreparedRun, policy: ScriptPolicy, *, is_fresh: bool) -> Place:
-        """What has to stand before the process starts.
+        """What has to stand before the process starts; `policy` is the one that holds for this skill.
 
         `is_fresh` says that nothing came since it was decided about: walls that mount a copy of what was hashed then
         need no second look at the folder. Others may run from the folder, so it is always looked at again.
@@ -126,7 +127,7 @@ class Here:
         decided = prepared.command
         if decided.workspace is not None:
             require_same(decided.workspace)
-        sandbox = self._sandbox(policy)
+        sandbox = self._sandbox()
         with ExitStack() as made:
             mounts = sandbox.shows_snapshot
             in_place = _runs_in_place(prepared, policy, mounts=mounts)
@@ -180,7 +181,7 @@ class Here:
             apart=APART / command.base_directory.name if mounted and command.searches_upwards else None,
             guarded=guarded,
             everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
-            named=self._named_paths,
+            named=named_paths(policy, self._named_paths),
         )
 
     def _new_work_folder(self, command: ScriptCommand) -> Path:

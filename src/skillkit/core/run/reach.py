@@ -167,9 +167,12 @@ def _judged_grants(command: ScriptCommand, state_folder: Path) -> tuple[Judged, 
     return tuple(judged for path, judged in found if judged.path == path and not places.covers(path))
 
 
-def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
-    """Where the paths of a policy led when it was taken up."""
-    return {path: real_path(path) for path in (*policy.readable_paths, *policy.writable_paths)}
+def named_paths(policy: ScriptPolicy, before: Mapping[Path, str] | None = None) -> dict[Path, str]:
+    """Where the paths of a policy led when it was taken up; what came to it since was granted by its real path."""
+    named = (*policy.readable_paths, *policy.writable_paths)
+    if before is None:
+        return {path: real_path(path) for path in named}
+    return {path: before.get(path, str(path)) for path in named}
 
 
 def _judged_paths(
