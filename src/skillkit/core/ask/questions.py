@@ -78,12 +78,17 @@ def _request_id(command: ScriptCommand, bounds: Bounds, version: str, offered: S
     parts = [
         *(command.session_id, command.call_id, command.skill_name, command.digest, command.script_name),
         *(command.script_arguments, sha256(command.stdin).hexdigest(), command.interpreter, version),
-        [command.timeout, command.output_limit],
+        *(command.timeout, command.output_limit, command.workspace is not None, _role_of(command)),
         _in_roles(json.loads(bounds.to_text()) | {"program": None}, roles),
         _in_roles(command.argument_paths, roles),
         _in_roles(offered, roles),
     ]
     return sha256(json.dumps(parts, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _role_of(command: ScriptCommand) -> str:
+    """The kind of folder that it starts in."""
+    return "skill" if command.cwd == str(command.base_directory) else "workspace"
 
 
 def _in_roles(value: Any, roles: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever JSON can say
