@@ -118,7 +118,7 @@ class Flow:
         covering = self.approvals.covering(command, bounds) if verdict.is_coverable else None
         if covering is not None:
             return self._covered(prepared, verdict, covering)
-        return self._asking(prepared, verdict, given)
+        return self._asking(prepared, verdict, given, skill)
 
     def _covered(self, prepared: PreparedRun, verdict: Verdict, covering: Approval) -> PreparedRun:
         """Under an earlier word of a person, with what they ticked then and policy still lets be given."""
@@ -138,7 +138,7 @@ class Flow:
             raise ContentChangedError.because(f"{before.skill_name} changed after it was looked at", "Run it again.")
         return replace(prepared, resolved=command, ticks=ticks, error=None)
 
-    def _asking(self, prepared: PreparedRun, verdict: Verdict, given: Given) -> PreparedRun:
+    def _asking(self, prepared: PreparedRun, verdict: Verdict, given: Given, skill: Skill | None) -> PreparedRun:
         """With the question: what changed, what it needs, what it had, and what a yes may open."""
         command, last = prepared.command, self.approvals.last_approved(prepared.command)
         had = given.had
@@ -147,9 +147,13 @@ class Flow:
             had = (*had, *last.ticks)
         elif approved := self.approvals.walls_of_content(command):
             verdict = after_widening(verdict, is_known=any(approved))
-        prompt = self.prompt((command,), verdict.reasons, had)
+        prompt = replace(
+            self.prompt((command,), verdict.reasons),
+            needs=self.needs(skill, command),
+            had=tuple(map(grant_label, dict.fromkeys(had))),
+        )
         left = self.approvals.left_in_session(command)
-        offers = self.granting.offers(prompt.needs, given=command.grants, had=had, left=left)
+        offers = self.granting.offers(prompt.needs, command, had=had, left=left)
         version = "" if command.is_program else version_of(command.argv[0], command.environment["PATH"], read_output)
         request = approval_request(
             command, prompt, self.bounds(command), tuple(offers), version=version, is_coverable=verdict.is_coverable
@@ -174,7 +178,8 @@ class Flow:
             prepared = self._opened(prepared, answer)
             require_bounds(prepared, self.bounds)
             policy = self.granting.policy(prepared.command.grants)
-            place = self.here.prepare(prepared, policy, is_fresh=is_fresh)
+            keys = self.granting.keys(prepared.command)
+            place = self.here.prepare(prepared, policy, is_fresh=is_fresh, keys=keys)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         with place:
@@ -239,8 +244,8 @@ class Flow:
 
     # What a person is shown.
 
-    def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...], had: Sequence[Grant] = ()) -> Prompt:
-        """Read from the copy that will run, not from the folder; `had` was given to the skill before it changed."""
+    def prompt(self, commands: Sequence[ScriptCommand], reasons: tuple[str, ...]) -> Prompt:
+        """Read from the copy that will run, not from the folder."""
         from skillkit.core.ask.prompt import prompt_for  # reads code; most runs ask nothing
 
         command = commands[0]
@@ -253,19 +258,14 @@ class Flow:
                 source_folder=self.here.copy(command, held),
                 approved_folder=self.here.snapshots.approved_copy(self.approvals.last_approved_digest(command)),
                 walls=self.reach(commands),
-                needs=self.needs(commands),
-                had=tuple(map(grant_label, dict.fromkeys(had))),
             )
 
-    def needs(self, commands: Sequence[ScriptCommand]) -> tuple[Need, ...]:
-        """What these use beyond their skill's folder, each once, and whether it is there for them."""
-        found: dict[tuple[str, str], Need] = {}
-        for command in commands:
-            policy = self.granting.policy(command.grants)
-            if not command.is_program and command.interpreter not in policy.allowed_interpreters:
-                need = Need("interpreter", command.interpreter, "inferred", f"{command.script_name}:1")
-                found.setdefault((need.kind, need.name), need)
-        return tuple(found.values())
+    def needs(self, skill: Skill | None, command: ScriptCommand) -> tuple[Need, ...]:
+        """What a script uses beyond its skill's folder and whether it is there for it; read from the copy that runs."""
+        if skill is None:
+            return ()
+        with ExitStack() as held:
+            return self.granting.needs(skill, command, self.here.copy(command, held), self.here.tier())
 
     def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
         """What the walls will and will not allow, in sentences."""

@@ -8,8 +8,10 @@ when a run is about to start. What may be given is asked again at each use, beca
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,16 +22,22 @@ from skillkit.core.paths import real_path
 from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.resolve import require_grantable
 from skillkit.core.store.grants import KeptGrant, StandingGrants
+from skillkit.core.store.secrets import Secrets
 from skillkit.core.store.state import StateStore
-from skillkit.core.values.grants import NOT_YET, grant_label, widened
+from skillkit.core.values.grants import HOSTS_NOT_YET, NOT_YET, grant_label, names_of, widened
 from skillkit.core.values.needs import Grant, Need
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.questions import SAME_AGAIN, OptionAnswer, Tick
-from skillkit.core.values.runs import PreparedRun
+from skillkit.core.values.runs import PreparedRun, ScriptCommand
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.needs import Surroundings
 
 __all__ = ["NOTHING_GIVEN", "Given", "Granting", "ticked", "warning_of"]
 
 _REMEMBERED = 256
+_SHOWN_ONLY = (*NOT_YET, "working_directory")
 _OBEYED = "Agents, editors, shells or git obey what is in it: a script that writes there can act in your name later."
 _REMOVE = "'skillkit grant list' shows it, 'skillkit grant remove' ends it."
 _PRIVATE = "It can reach machines of your own network by that name."
@@ -54,7 +62,9 @@ class Granting:
         self._policy = policy
         self._standing = StandingGrants(store)
         self._state_folder = state_folder
+        self.secrets = Secrets()
         self._widened: dict[tuple[Grant, ...], ScriptPolicy] = {(): policy}
+        self._needs: dict[tuple[str, str], tuple[Need, ...]] = {}  # by content: reading code takes its time
 
     def of(self, skill: Skill | None) -> Given:
         """What holds for the skill as it is now; a program has none. Most skills cost one look into the store."""
@@ -97,6 +107,12 @@ class Granting:
             known = self._widened[key] = widened(self._policy, key)
         return known
 
+    def keys(self, command: ScriptCommand) -> dict[str, str]:
+        """The values of the keys that the run was given, and of nobody else's."""
+        names = names_of("secret", (grant for grant in command.grants if grant.kind in self._policy.grantable))
+        found = {name: self.secrets.value(command.skill_name, name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
+
     def give(self, skill: Skill, grants: Iterable[Grant], channel: str) -> list[KeptGrant]:
         """Keeps them for the skill as it is now; ConfigurationError for what can never be given."""
         digest = manifest_of(real_path(skill.base_directory)).digest
@@ -115,29 +131,73 @@ class Granting:
 
     # What a question offers, and what of it a yes opens.
 
+    def needs(self, skill: Skill, command: ScriptCommand, copy: Path, tier: str) -> tuple[Need, ...]:
+        """What the script uses, read from `copy`, and whether it is there for it with the grants that it has."""
+        from skillkit.core.needs import met, needs_of  # reads code; most runs ask nothing
+
+        key = (command.digest, command.script_name)
+        if key not in self._needs:
+            if len(self._needs) >= _REMEMBERED:
+                self._needs.clear()
+            metadata = replace(skill.metadata, skill_path=copy / skill.metadata.skill_path.name)
+            self._needs[key] = needs_of(Skill(metadata, copy), command.script_name)
+        around = self._surroundings(command, tier)
+        found = tuple(_told(need, around.policy) for need in met(self._needs[key], around))
+        if command.interpreter not in around.policy.allowed_interpreters:
+            remedy = f"skillkit grant {command.skill_name} --interpreter {command.interpreter}"
+            own = Need("interpreter", command.interpreter, "inferred", f"{command.script_name}:1", remedy=remedy)
+            found = (own, *(need for need in found if need.kind != "interpreter"))
+        return found
+
+    def _surroundings(self, command: ScriptCommand, tier: str, *more: Grant) -> Surroundings:
+        from skillkit.core.needs import surroundings_here
+
+        grants = (*command.grants, *more)
+        skill, keys = command.skill_name, self._needs.get((command.digest, command.script_name), ())
+        unset = {need.name for need in keys if need.kind == "secret"} - os.environ.keys()
+        stored = [name for name in unset if self.secrets.has(skill, name)]
+        return surroundings_here(
+            command.skill_name,
+            self.policy(grants),
+            folder=command.base_directory,
+            granted=[grant.id for grant in grants],
+            stored=stored,
+            tier=tier,
+            runs_types=command.interpreter == "node",
+        )
+
     def offers(
         self,
         needs: Iterable[Need],
+        command: ScriptCommand,
         *,
-        given: Collection[Grant] = (),
         had: Iterable[Grant] = (),
         left: Collection[str] = (),
     ) -> dict[Tick, tuple[Grant, ...]]:
-        """A tick for each unmet need that can be given here, and one for all that it had, with what each gives.
+        """A tick for each unmet need that it would meet here, and one for all that it had, with what each gives.
 
         What a person left in this session is not offered again.
         """
         offered: dict[Tick, tuple[Grant, ...]] = {}
-        again = tuple(grant for grant in self._offered(had) if grant not in given)
+        again = tuple(grant for grant in self._offered(had) if grant not in command.grants)
         if again:
             listed = ", ".join(map(grant_label, again))
             warnings = dict.fromkeys(filter(None, map(warning_of, again)))
             offered[Tick(SAME_AGAIN, f"the same again: {listed}", " ".join(warnings))] = again
-        unmet = (need.grant for need in needs if not need.is_met and need.grant is not None)
+        unmet = (need.grant for need in needs if need.grant is not None and self._is_met_by_tick(need, command))
         for grant in self._offered(unmet):
-            if grant not in given and grant.id not in left:
+            if grant not in command.grants and grant.id not in left:
                 offered[Tick(grant.id, grant_label(grant), warning_of(grant))] = (grant,)
         return offered
+
+    def _is_met_by_tick(self, need: Need, command: ScriptCommand) -> bool:
+        """A key that has no value here is met by setting it, and a tick would open nothing."""
+        from skillkit.core.needs import met
+
+        if need.is_met or need.grant is None or need.kind in _SHOWN_ONLY:
+            return False
+        is_own = (need.kind, need.name) == ("interpreter", command.interpreter)
+        return is_own or met((need,), self._surroundings(command, "", need.grant))[0].is_met
 
     def _offered(self, grants: Iterable[Grant]) -> tuple[Grant, ...]:
         """Of these, what can be given here and now."""
@@ -155,6 +215,13 @@ def ticked(prepared: PreparedRun, answer: OptionAnswer) -> tuple[Grant, ...]:
         reason = f"The answer grants {unknown[0]!r}, which the question did not offer"
         raise ScriptRefusedError.because(reason, "Tick only what is offered.")
     return tuple(dict.fromkeys(grant for each in answer.grants for grant in prepared.offered[each]))
+
+
+def _told(need: Need, policy: ScriptPolicy) -> Need:
+    """What no walls open yet is not met by a grant, and its remedy is the one that works."""
+    if need.kind not in NOT_YET or policy.allow_network or policy.sandbox == "off":
+        return need
+    return replace(need, is_met=False, remedy=f"--network ({HOSTS_NOT_YET})")
 
 
 def warning_of(grant: Grant) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -118,11 +118,14 @@ class Here:
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
 
-    def prepare(self, prepared: PreparedRun, policy: ScriptPolicy, *, is_fresh: bool) -> Place:
+    def prepare(
+        self, prepared: PreparedRun, policy: ScriptPolicy, *, is_fresh: bool, keys: Mapping[str, str] | None = None
+    ) -> Place:
         """What has to stand before the process starts; `policy` is the one that holds for this skill.
 
         `is_fresh` says that nothing came since it was decided about: walls that mount a copy of what was hashed then
-        need no second look at the folder. Others may run from the folder, so it is always looked at again.
+        need no second look at the folder. Others may run from the folder, so it is always looked at again. `keys` are
+        told to the script alone.
         """
         decided = prepared.command
         if decided.workspace is not None:
@@ -146,7 +149,8 @@ class Here:
                     sandbox = able_to_guard(sandbox, reach, policy)
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             placed = relocate(command, Path(reach.apart)) if reach.apart else command
-            environment = _environment(placed, work, has_walls=sandbox.has_walls)
+            # What a run has of its own no key can replace.
+            environment = {**(keys or {}), **_environment(placed, work, has_walls=sandbox.has_walls)}
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
             return Place(self, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all())
 

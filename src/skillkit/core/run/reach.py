@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError, SandboxUnavailableError
 from skillkit.core.paths import Judged, is_inside, judge, real_path
-from skillkit.core.paths.forbidden import forbidden_paths, open_paths
+from skillkit.core.paths.forbidden import forbidden_paths, open_paths, secrets_folder
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths
@@ -120,8 +120,13 @@ def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPoli
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
-    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
-    return () if any(is_inside(path, state) for path in granted) else (state,)
+    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted.
+
+    And the keys of skills, which are closed wherever they lie.
+    """
+    secrets = secrets_folder()
+    keys = (os.path.realpath(secrets),) if secrets else ()
+    return keys if any(is_inside(path, state) for path in granted) else (state, *keys)
 
 
 def _folders_above(paths: Iterable[str], roots: Sequence[str]) -> list[str]:

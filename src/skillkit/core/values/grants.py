@@ -10,12 +10,14 @@ from typing import TypeVar
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import ScriptPolicy
 
-__all__ = ["NOT_YET", "grant_label", "named_grants", "names_of", "widened"]
+__all__ = ["HOSTS_NOT_YET", "NOT_YET", "grant_label", "named_grants", "names_of", "widened"]
 
 Item = TypeVar("Item")
 
 NOT_YET = ("host",)
 """Kinds that can be kept and that no walls open yet: a run with such a grant gets what it gets without."""
+
+HOSTS_NOT_YET = "network by host is not there yet"
 
 _LABELS = {
     "host": "the host {0}",

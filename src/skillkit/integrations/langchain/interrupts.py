@@ -5,19 +5,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Interrupt, interrupt
 
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import REASON_CHARACTERS, Cancel, OptionAnswer, OptionRequest, grant_ids
 from skillkit.core.values.text import map_texts, visible
 
 __all__ = ["InterruptApprover", "session_of"]
 
-Answer = Literal["yes_once", "yes_in_session", "no"]
+Word = Literal["yes_once", "yes_in_session", "no"]
+
+
+class AnswerWithGrants(TypedDict):
+    """An option, what is ticked of what the question offers, and with a no what the model is told."""
+
+    option_id: Word
+    grants: NotRequired[list[str]]
+    reason: NotRequired[str]
+
+
+Answer = Word | AnswerWithGrants
 
 # LangGraph names none of these in its public modules. Where one is missing, nobody can be asked.
 CHECKPOINTER = "__pregel_checkpointer"
@@ -47,7 +58,9 @@ class InterruptApprover:
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
         said: Answer = interrupt(_payload_of(request), response_schema=Answer)  # type: ignore[call-overload]
         self._require_asked(request)
-        return OptionAnswer(said, self.channel, time.time(), request.id)
+        given = {"option_id": said} if isinstance(said, str) else said
+        ticks, reason = grant_ids(given.get("grants") or ()), str(given.get("reason") or "")[:REASON_CHARACTERS]
+        return OptionAnswer(str(given["option_id"]), self.channel, time.time(), request.id, ticks, reason)
 
     def _require_asked(self, request: OptionRequest) -> None:
         """LangGraph gives answers by their order in a step, and calls that share a step may change places."""
@@ -88,6 +101,8 @@ def _payload_of(request: OptionRequest) -> dict[str, Any]:
         # A skill's words could hide or reorder others.
         **map_texts(visible, shown),
         "options": [{"id": option.id, "label": option.label} for option in request.options],
+        # Ids go back as they are; none is ticked beforehand.
+        "grants": [{"id": tick.id, "label": visible(tick.label), "warning": tick.warning} for tick in request.grants],
     }
 
 
