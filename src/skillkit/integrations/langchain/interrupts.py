@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Interrupt, interrupt
+from pydantic import BaseModel, ConfigDict, Field
 
 from skillkit.core.exceptions import ApprovalUnavailableError
 from skillkit.core.values.questions import REASON_CHARACTERS, Cancel, OptionAnswer, OptionRequest, grant_ids
@@ -20,12 +21,14 @@ __all__ = ["InterruptApprover", "session_of"]
 Word = Literal["yes_once", "yes_in_session", "no"]
 
 
-class AnswerWithGrants(TypedDict):
+class AnswerWithGrants(BaseModel):
     """An option, what is ticked of what the question offers, and with a no what the model is told."""
 
+    model_config = ConfigDict(extra="forbid")
+
     option_id: Word
-    grants: NotRequired[list[str]]
-    reason: NotRequired[str]
+    grants: list[str] = Field(default_factory=list)
+    reason: str = Field(default="", max_length=REASON_CHARACTERS)
 
 
 Answer = Word | AnswerWithGrants
@@ -58,9 +61,9 @@ class InterruptApprover:
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
         said: Answer = interrupt(_payload_of(request), response_schema=Answer)  # type: ignore[call-overload]
         self._require_asked(request)
-        given = {"option_id": said} if isinstance(said, str) else said
-        ticks, reason = grant_ids(given.get("grants") or ()), str(given.get("reason") or "")[:REASON_CHARACTERS]
-        return OptionAnswer(str(given["option_id"]), self.channel, time.time(), request.id, ticks, reason)
+        given = AnswerWithGrants.model_validate({"option_id": said} if isinstance(said, str) else said)
+        ticks = grant_ids(given.grants)
+        return OptionAnswer(given.option_id, self.channel, time.time(), request.id, ticks, given.reason)
 
     def _require_asked(self, request: OptionRequest) -> None:
         """LangGraph gives answers by their order in a step, and calls that share a step may change places."""
