@@ -51,6 +51,7 @@ COMMANDS = {
     "run": "run:run_command",
     "trust": "trust:trust",
     "grant": "grant:grant",
+    "secret": "secret:secret",
     "approvals": "approvals:approvals",
     "audit": "audit:audit",
     "config": "config:config",

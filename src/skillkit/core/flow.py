@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import Approval
 from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.grants import grant_label, names_of
+from skillkit.core.values.masking import Masker
 from skillkit.core.values.needs import Grant, Need
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.questions import Approver, OptionAnswer, Prompt
@@ -101,10 +102,11 @@ class Flow:
         policy = self.granting.policy(known)
         note_writable((command.workspace, command.base_directory, *policy.writable_paths))
         verdict = decide(command, policy)
+        needs = partial(self.needs, skill, command)
         if verdict.decision is not Decision.ASK:
             error = verdict.error or lacking
             decision, reasons = (Decision.DENY, (str(error),)) if lacking else (verdict.decision, verdict.reasons)
-            return PreparedRun(command, decision, reasons, error=error)
+            return PreparedRun(command, decision, reasons, error=error, needs=needs)
         bounds = self.bounds(command)
         prepared = PreparedRun(
             command,
@@ -114,6 +116,7 @@ class Flow:
             is_coverable=verdict.is_coverable,
             bounds=bounds,
             again=partial(self._resolve, skill, call),
+            needs=needs,
         )
         covering = self.approvals.covering(command, bounds) if verdict.is_coverable else None
         if covering is not None:
@@ -179,16 +182,27 @@ class Flow:
             require_bounds(prepared, self.bounds)
             policy = self.granting.policy(prepared.command.grants)
             keys = self.granting.keys(prepared.command)
-            place = self.here.prepare(prepared, policy, is_fresh=is_fresh, keys=keys)
+            masker = self.granting.masker(prepared.command, keys)
+            place = self.here.prepare(prepared, policy, is_fresh=is_fresh, keys=keys, masker=masker)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
         with place:
             if answer is not None:
                 self._spend(prepared, answer)
-            started = self.audit.append("started", start_fields(prepared, answer))
+            started = self.audit.append("started", start_fields(prepared, answer, masker))
             ran = place.run(control)
-            self._record_end(started.seq, ran)
-        return ran.outcome()
+            self._record_end(started.seq, ran, masker)
+        return self._hinted(prepared, ran)
+
+    def _hinted(self, prepared: PreparedRun, ran: Ran) -> ScriptExecutionResult:
+        """The result; of one that failed, what its skill needs, is here and was not given stands in the hint."""
+        result = ran.outcome()
+        if result.success or prepared.needs is None:
+            return result
+        said = ""
+        with suppress(SkillKitError, OSError):  # the run has ended, and what cannot be looked at is not said
+            said = self.granting.hint(prepared.command, prepared.needs(), result)
+        return replace(result, hint=f"{result.hint} {said}".strip()) if said else result
 
     def _spend(self, prepared: PreparedRun, answer: OptionAnswer) -> None:
         """A word for one run is used up; one for the session is kept."""
@@ -324,7 +338,7 @@ class Flow:
         self.audit.append("refused", {**fields, **refusal_fields(error)})
         raise error
 
-    def _record_end(self, started: int, ran: Ran) -> None:
+    def _record_end(self, started: int, ran: Ran, masker: Masker) -> None:
         """Whatever stopped the run is on record before it is raised; an interrupt stays an interrupt."""
         fields: dict[str, Any] = {**identity(ran.command), "started": started}
         if ran.set_aside:
@@ -334,7 +348,7 @@ class Flow:
         if ran.ended is not None and ran.result is not None:
             fields |= end_fields(ran.ended, ran.result)
         try:
-            self.audit.append("finished", fields)
+            self.audit.append("finished", masker.mask_all(fields))
         except AuditUnavailableError as unrecorded:
             if ran.error is None:
                 unrecorded.result = ran.result

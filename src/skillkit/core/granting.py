@@ -9,7 +9,7 @@ when a run is about to start. What may be given is asked again at each use, beca
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +25,12 @@ from skillkit.core.store.grants import KeptGrant, StandingGrants
 from skillkit.core.store.secrets import Secrets
 from skillkit.core.store.state import StateStore
 from skillkit.core.values.grants import HOSTS_NOT_YET, NOT_YET, grant_label, names_of, widened
+from skillkit.core.values.masking import Masker
+from skillkit.core.values.names import is_secret_name
 from skillkit.core.values.needs import Grant, Need
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.questions import SAME_AGAIN, OptionAnswer, Tick
-from skillkit.core.values.runs import PreparedRun, ScriptCommand
+from skillkit.core.values.runs import PreparedRun, ScriptCommand, ScriptExecutionResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["NOTHING_GIVEN", "Given", "Granting", "ticked", "warning_of"]
 
 _REMEMBERED = 256
+_HINTED = 3
 _SHOWN_ONLY = (*NOT_YET, "working_directory")
 _OBEYED = "Agents, editors, shells or git obey what is in it: a script that writes there can act in your name later."
 _REMOVE = "'skillkit grant list' shows it, 'skillkit grant remove' ends it."
@@ -113,6 +116,11 @@ class Granting:
         found = {name: self.secrets.value(command.skill_name, name) for name in names}
         return {name: value for name, value in found.items() if value is not None}
 
+    def masker(self, command: ScriptCommand, keys: Mapping[str, str]) -> Masker:
+        """Knows the keys, and those variables that are keys by their name."""
+        named = [name for name in names_of("variable", command.grants) if is_secret_name(name)]
+        return Masker([*keys.values(), *(command.environment.get(name, "") for name in named)])
+
     def give(self, skill: Skill, grants: Iterable[Grant], channel: str) -> list[KeptGrant]:
         """Keeps them for the skill as it is now; ConfigurationError for what can never be given."""
         digest = manifest_of(real_path(skill.base_directory)).digest
@@ -148,6 +156,18 @@ class Granting:
             own = Need("interpreter", command.interpreter, "inferred", f"{command.script_name}:1", remedy=remedy)
             found = (own, *(need for need in found if need.kind != "interpreter"))
         return found
+
+    def hint(self, command: ScriptCommand, needs: Iterable[Need], result: ScriptExecutionResult) -> str:
+        """For a run that failed: what is set here, needed and was not given; and a host that was, and opens nothing."""
+        policy = self.policy(command.grants)
+        hosts = names_of("host", command.grants)
+        if hosts and not policy.allow_network and policy.sandbox != "off":
+            return f"{hosts[0]} is granted, but {HOSTS_NOT_YET}, so it had no network; run it with --network."
+        kinds = [kind for kind in ("secret", "variable") if kind in policy.grantable]
+        held = [need for need in needs if need.kind in kinds and need.remedy.startswith("skillkit grant ")]
+        output = result.stderr + result.stdout
+        named = [need for need in held if need.name in output] or ([] if result.hint else held)
+        return " ".join(f"{need.name} is set here, but was not passed to it: {need.remedy}" for need in named[:_HINTED])
 
     def _surroundings(self, command: ScriptCommand, tier: str, *more: Grant) -> Surroundings:
         from skillkit.core.needs import surroundings_here

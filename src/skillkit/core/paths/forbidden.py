@@ -101,11 +101,13 @@ def forbidden_paths(state_folder: Path | None) -> ForbiddenPaths:
         return real_path(path) if os.path.lexists(path) else os.path.join(real_folder(folder), name)
 
     homes = tuple(real_path(home) for home in _home_folders(os.path.expanduser("~")))
-    secrets = secrets_folder()
-    named = [*([str(state_folder)] if state_folder else []), *([str(secrets)] if secrets else []), *MACHINE]
+    named = [*([str(state_folder)] if state_folder else []), *MACHINE]
     named += [os.path.join(home, name) for home in homes for name in CREDENTIALS]
     closed = tuple(dict.fromkeys((*map(real_place, named), *named)))
-    return ForbiddenPaths(closed, (*homes, *HOMES, *closed))
+    # Around the keys of skills a folder may lie, as around the state: the walls hide them.
+    secrets = secrets_folder()
+    keys = (real_place(str(secrets)),) if secrets else ()
+    return ForbiddenPaths((*closed, *keys), (*homes, *HOMES, *closed))
 
 
 def secrets_folder(environment: Mapping[str, str] | None = None) -> Path | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.record.redaction import CUT, cut_text, plain_text, redacted_arguments, redacted_text
+from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.questions import OptionAnswer
 from skillkit.core.values.runs import (
     Decision,
@@ -74,15 +75,22 @@ def identity(command: ScriptCommand) -> dict[str, Any]:
     }
 
 
-def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> dict[str, Any]:
+def start_fields(
+    prepared: PreparedRun, answer: OptionAnswer | None = None, masker: Masker = NOTHING_MASKED
+) -> dict[str, Any]:
+    """`masker` knows the keys that the run was given."""
     command = prepared.command
     has_any = command.arguments is not None or command.script_arguments
     arguments = redacted_arguments(command.arguments, command.script_arguments) if has_any else _NO_ARGUMENTS
+    shown = arguments.shown
+    if masker and has_any:
+        # Before it is cut: half a key is one too.
+        shown = redacted_arguments(masker.mask_all(command.arguments), masker.mask_all(command.script_arguments)).shown
     return {
         **identity(command),
         "path": str(command.script_path),
         "interpreter": command.argv[0],
-        "arguments": arguments.shown,
+        "arguments": shown,
         "arguments_digest": arguments.digest,
         "stdin_digest": sha256(command.stdin).hexdigest() if command.stdin else None,
         "decision": DECISIONS[prepared.decision],

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
+from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import require_same
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.outcome import outcome
@@ -41,8 +41,10 @@ from skillkit.core.run.tiers import (
 )
 from skillkit.core.run.work import WorkFolders
 from skillkit.core.store.snapshots import Snapshots
+from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
+    Artifact,
     Decision,
     Isolation,
     Manifest,
@@ -119,13 +121,19 @@ class Here:
             ) from error
 
     def prepare(
-        self, prepared: PreparedRun, policy: ScriptPolicy, *, is_fresh: bool, keys: Mapping[str, str] | None = None
+        self,
+        prepared: PreparedRun,
+        policy: ScriptPolicy,
+        *,
+        is_fresh: bool,
+        keys: Mapping[str, str] | None = None,
+        masker: Masker = NOTHING_MASKED,
     ) -> Place:
         """What has to stand before the process starts; `policy` is the one that holds for this skill.
 
         `is_fresh` says that nothing came since it was decided about: walls that mount a copy of what was hashed then
         need no second look at the folder. Others may run from the folder, so it is always looked at again. `keys` are
-        told to the script alone.
+        told to the script alone; `masker` knows them, and what else no agent and no record may see.
         """
         decided = prepared.command
         if decided.workspace is not None:
@@ -152,7 +160,9 @@ class Here:
             # What a run has of its own no key can replace.
             environment = {**(keys or {}), **_environment(placed, work, has_walls=sandbox.has_walls)}
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
-            return Place(self, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all())
+            return Place(
+                self, command, placed, confined, reach, policy.limits, source, work, guarding, masker, made.pop_all()
+            )
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
         """What inside the folders that the script may write stays as it is."""
@@ -234,6 +244,7 @@ class Place:
     source: str
     work: Path
     guarding: _Guarding
+    masker: Masker
     made: ExitStack
     """What goes when the place is left."""
 
@@ -255,29 +266,35 @@ class Place:
         self.here.counts_together = can_count_together()
         return count_together(self.confined, self.limits)
 
+    @property
+    def hides(self) -> Masker:
+        """What a caller may not see: an agent no key; a person and their own program see what the script printed."""
+        return self.masker if self.command.agent_facing else NOTHING_MASKED
+
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
         seen, moved = list[ProcessExit](), tuple[SetAside, ...]()
         isolation, result, problem = self.confined.isolation, None, None
         try:
             try:
-                with self._count_together() as inside:
+                with self._count_together() as inside, _masked_output(self.hides, control) as heard:
                     isolation = inside.isolation
-                    _launch(self.placed, inside, control, seen.append)
+                    _launch(self.placed, inside, heard, seen.append)
             finally:
-                moved = self.guarding.end()
+                moved = _masked_names(self.masker, self.guarding.end())
             isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-            artifacts = self.here.work_folders.artifacts(self.work)
+            artifacts = _masked_artifacts(self.hides, self.here.work_folders.artifacts(self.work))
             explain = partial(explain_failure, self.reach, self.here.state_folder)
-            result = _tell_of(
-                moved,
-                outcome(self.command, seen[-1], isolation, artifacts, explain if isolation.tier != "none" else None),
-            )
+            explain_walls = explain if isolation.tier != "none" else None
+            shown = _masked_exit(self.hides, seen[-1])
+            result = _tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain_walls))
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
+            if self.hides and isinstance(error, SkillKitError):
+                error.args = tuple(self.hides.mask_all(error.args))
             if seen:
                 isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-                result = outcome(self.command, seen[-1], isolation, ())
+                result = outcome(self.command, _masked_exit(self.hides, seen[-1]), isolation, ())
         return Ran(self.command, seen[-1] if seen else None, result, tuple(each.path for each in moved), problem)
 
 
@@ -328,6 +345,52 @@ def _launch(
     on_end(ended)
     if confined.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
         require_walls(confined, command.argv)
+
+
+@contextmanager
+def _masked_output(masker: Masker, control: RunControl) -> Iterator[RunControl]:
+    """The same control, and who listens hears no key, however it is split over writes."""
+    listen = control.on_output
+    if listen is None or not masker:
+        yield control
+        return
+    streams = {name: masker.stream(partial(listen, name)) for name in ("stdout", "stderr")}
+    yield control._replace(on_output=lambda stream, data: streams[stream].feed(data))
+    for stream in streams.values():
+        stream.close()
+
+
+def _masked_exit(masker: Masker, ended: ProcessExit) -> ProcessExit:
+    """How much was left out stays as it was."""
+    if not masker:
+        return ended
+    lost_out, lost_err = ended.stdout_bytes - len(ended.stdout), ended.stderr_bytes - len(ended.stderr)
+    stdout = masker.mask(ended.stdout, is_cut=lost_out > 0)
+    stderr = masker.mask(ended.stderr, is_cut=lost_err > 0)
+    return ended._replace(
+        stdout=stdout, stderr=stderr, stdout_bytes=len(stdout) + lost_out, stderr_bytes=len(stderr) + lost_err
+    )
+
+
+def _masked_names(masker: Masker, moved: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
+    """A script chose the names; what is moved away is told to agents, logs and the record alike."""
+    if not masker:
+        return moved
+    return tuple(each._replace(path=masker.mask_text(each.path), kept=masker.mask_text(each.kept)) for each in moved)
+
+
+def _masked_artifacts(masker: Masker, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+    """Under a name without keys; the file keeps its own."""
+    if not masker:
+        return artifacts
+    return tuple(
+        replace(
+            each,
+            path=Path(masker.mask_text(str(each.path))),
+            relative_path=Path(masker.mask_text(str(each.relative_path))),
+        )
+        for each in artifacts
+    )
 
 
 def _isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.values.bounds import Bounds
-from skillkit.core.values.needs import Grant
+from skillkit.core.values.needs import Grant, Need
 from skillkit.core.values.questions import OptionRequest
 from skillkit.core.values.skills import Workspace
 
@@ -243,6 +243,8 @@ class PreparedRun:
     """What the request offers, by the ids of its ticks."""
     again: Callable[[Sequence[Grant]], ScriptCommand] | None = field(default=None, repr=False, compare=False)
     """The same call, resolved with other grants."""
+    needs: Callable[[], tuple[Need, ...]] | None = field(default=None, repr=False, compare=False)
+    """What the script uses beyond its skill's folder, read when somebody asks."""
     asked_for: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What the record says of a call that could not be made a command."""
 
