@@ -9,11 +9,12 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import inline, reading, running, walls
+from bench import inline, needs, reading, running, walls
 from bench.runner import Row
 
 PARTS = {
     "Finding and reading": reading.rows,
+    "Needs": needs.rows,
     "Running": running.rows,
     "Walls": walls.rows,
     "Commands in model output": inline.rows,

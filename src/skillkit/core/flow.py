@@ -19,6 +19,7 @@ from skillkit.core.exceptions import (
     AuditUnavailableError,
     ContentChangedError,
     InterpreterNotAllowedError,
+    SandboxUnavailableError,
     SkillKitError,
 )
 from skillkit.core.granting import Given, Granting, ticked
@@ -313,6 +314,14 @@ class Flow:
             is_root=_is_root(),
             secrets=names_of("secret", grants),
         )
+
+    @property
+    def tier(self) -> str:
+        """The kind of walls that runs get; `none` where there are none, though policy may then refuse."""
+        try:
+            return self.here.tier()
+        except SandboxUnavailableError:
+            return "none"
 
     def bounds(self, command: ScriptCommand | None) -> Bounds:
         """What a run gets, to be compared; without a command, any script of a skill in any workspace."""

@@ -34,7 +34,7 @@ from skillkit.core.values.runs import PreparedRun, ScriptCommand, ScriptExecutio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.needs import Surroundings
+    pass
 
 __all__ = ["NOTHING_GIVEN", "Given", "Granting", "ticked", "warning_of"]
 
@@ -141,7 +141,7 @@ class Granting:
 
     def needs(self, skill: Skill, command: ScriptCommand, copy: Path, tier: str) -> tuple[Need, ...]:
         """What the script uses, read from `copy`, and whether it is there for it with the grants that it has."""
-        from skillkit.core.needs import met, needs_of  # reads code; most runs ask nothing
+        from skillkit.core.needs import needs_of  # reads code; most runs ask nothing
 
         key = (command.digest, command.script_name)
         if key not in self._needs:
@@ -149,13 +149,31 @@ class Granting:
                 self._needs.clear()
             metadata = replace(skill.metadata, skill_path=copy / skill.metadata.skill_path.name)
             self._needs[key] = needs_of(Skill(metadata, copy), command.script_name)
-        around = self._surroundings(command, tier)
-        found = tuple(_told(need, around.policy) for need in met(self._needs[key], around))
-        if command.interpreter not in around.policy.allowed_interpreters:
+        found = self.looked_at(skill, self._needs[key], command.grants, tier, runs_types=command.interpreter == "node")
+        if command.interpreter not in self.policy(command.grants).allowed_interpreters:
             remedy = f"skillkit grant {command.skill_name} --interpreter {command.interpreter}"
             own = Need("interpreter", command.interpreter, "inferred", f"{command.script_name}:1", remedy=remedy)
             found = (own, *(need for need in found if need.kind != "interpreter"))
         return found
+
+    def looked_at(
+        self, skill: Skill, needs: Sequence[Need], grants: Sequence[Grant], tier: str, *, runs_types: bool = False
+    ) -> tuple[Need, ...]:
+        """The same needs, each with whether it is there for the skill under this policy with these grants."""
+        from skillkit.core.needs import met, surroundings_here
+
+        name = skill.metadata.name
+        unset = {need.name for need in needs if need.kind == "secret"} - os.environ.keys()
+        around = surroundings_here(
+            name,
+            self.policy(grants),
+            folder=skill.base_directory,
+            granted=[grant.id for grant in grants],
+            stored=[each for each in unset if self.secrets.has(name, each)],
+            tier=tier,
+            runs_types=runs_types,
+        )
+        return tuple(_told(need, around.policy) for need in met(needs, around))
 
     def hint(self, command: ScriptCommand, needs: Iterable[Need], result: ScriptExecutionResult) -> str:
         """For a run that failed: what is set here, needed and was not given; and a host that was, and opens nothing."""
@@ -168,23 +186,6 @@ class Granting:
         output = result.stderr + result.stdout
         named = [need for need in held if need.name in output] or ([] if result.hint else held)
         return " ".join(f"{need.name} is set here, but was not passed to it: {need.remedy}" for need in named[:_HINTED])
-
-    def _surroundings(self, command: ScriptCommand, tier: str, *more: Grant) -> Surroundings:
-        from skillkit.core.needs import surroundings_here
-
-        grants = (*command.grants, *more)
-        skill, keys = command.skill_name, self._needs.get((command.digest, command.script_name), ())
-        unset = {need.name for need in keys if need.kind == "secret"} - os.environ.keys()
-        stored = [name for name in unset if self.secrets.has(skill, name)]
-        return surroundings_here(
-            command.skill_name,
-            self.policy(grants),
-            folder=command.base_directory,
-            granted=[grant.id for grant in grants],
-            stored=stored,
-            tier=tier,
-            runs_types=command.interpreter == "node",
-        )
 
     def offers(
         self,
@@ -204,20 +205,12 @@ class Granting:
             listed = ", ".join(map(grant_label, again))
             warnings = dict.fromkeys(filter(None, map(warning_of, again)))
             offered[Tick(SAME_AGAIN, f"the same again: {listed}", " ".join(warnings))] = again
-        unmet = (need.grant for need in needs if need.grant is not None and self._is_met_by_tick(need, command))
-        for grant in self._offered(unmet):
+        # A key that has no value here is met by setting it: a tick would open nothing.
+        unmet = (need for need in needs if need.kind not in _SHOWN_ONLY and need.remedy.startswith("skillkit grant "))
+        for grant in self._offered(need.grant for need in unmet if need.grant is not None):
             if grant not in command.grants and grant.id not in left:
                 offered[Tick(grant.id, grant_label(grant), warning_of(grant))] = (grant,)
         return offered
-
-    def _is_met_by_tick(self, need: Need, command: ScriptCommand) -> bool:
-        """A key that has no value here is met by setting it, and a tick would open nothing."""
-        from skillkit.core.needs import met
-
-        if need.is_met or need.grant is None or need.kind in _SHOWN_ONLY:
-            return False
-        is_own = (need.kind, need.name) == ("interpreter", command.interpreter)
-        return is_own or met((need,), self._surroundings(command, "", need.grant))[0].is_met
 
     def _offered(self, grants: Iterable[Grant]) -> tuple[Grant, ...]:
         """Of these, what can be given here and now."""

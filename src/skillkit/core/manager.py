@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.flow import Flow
     from skillkit.core.resolve import CallArguments
-    from skillkit.core.values.needs import Grant
+    from skillkit.core.values.needs import Grant, Need
     from skillkit.core.values.questions import Approver, OptionAnswer
     from skillkit.core.values.runs import OnOutput, PreparedRun, RunControl, ScriptExecutionResult
 
@@ -126,6 +126,17 @@ class SkillManager:
     def list_scripts(self, skill_name: str) -> list[ScriptMetadata]:
         """In the order of their paths."""
         return list(self.load_skill(skill_name).scripts)
+
+    def needs_of(self, skill_name: str, script_name: str | None = None) -> tuple[Need, ...]:
+        """What it uses beyond its folder: where that was found, whether it is there here, and what meets it."""
+        from skillkit.core.needs import needs_of
+        from skillkit.core.resolve.locate import find_script
+
+        skill = self.load_skill(skill_name)
+        name, folder = skill.metadata.name, skill.base_directory
+        script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
+        granting = self.flow.granting
+        return granting.looked_at(skill, needs_of(skill, script), granting.of(skill).lasting, self.flow.tier)
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:
         """The text an agent reads, with arguments and folders filled in."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from skillkit.core.models.detect.languages import DATA_EXTENSIONS, language_of
 from skillkit.core.needs.manifests import is_manifest
+from skillkit.core.paths import is_inside, real_path
 
-__all__ = ["CodeFile", "SkillFiles", "files_of"]
+__all__ = ["CodeFile", "SkillFiles", "code_at", "files_of"]
 
 FILES = 200
 FILE_BYTES = 128_000
@@ -50,17 +51,35 @@ def files_of(root: str) -> SkillFiles:
     for relative in sorted(_paths(root), key=lambda path: (path.count("/"), path)):
         if left <= 0 or len(files.code) >= FILES:
             break
-        content = _head_of(os.path.join(root, relative), min(left, FILE_BYTES) + 1)
-        left -= len(content)
-        if not content or b"\0" in content:
-            continue
-        text = content[:FILE_BYTES].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\r\n", "\n")
-        if is_manifest(relative.rpartition("/")[2]):
+        text, size = _text_of(root, relative, left)
+        left -= size
+        if text and is_manifest(relative.rpartition("/")[2]):
             files.manifests[relative] = text
-        elif language := language_of(_suffix_of(relative), _shebang_of(text)):
-            files.code[relative] = CodeFile(relative, language, text, is_cut=len(content) > FILE_BYTES)
+        elif file := _code_in(relative, text, size):
+            files.code[relative] = file
             files.folders.update(relative.split("/")[:-1])
     return files
+
+
+def code_at(root: str, relative: str) -> CodeFile | None:
+    """One file that somebody names, wherever in the skill it lies; None for what is no code or lies elsewhere."""
+    if not is_inside(real_path(os.path.join(root, relative)), real_path(root)):
+        return None
+    return _code_in(relative, *_text_of(root, relative, FILE_BYTES))
+
+
+def _text_of(root: str, relative: str, left: int) -> tuple[str, int]:
+    """The beginning of a file, and how much was read; no text for what is none."""
+    content = _head_of(os.path.join(root, relative), min(left, FILE_BYTES) + 1)
+    if b"\0" in content:
+        return "", len(content)
+    kept = content[:FILE_BYTES].removeprefix(b"\xef\xbb\xbf")
+    return kept.decode("utf-8", "replace").replace("\r\n", "\n"), len(content)
+
+
+def _code_in(relative: str, text: str, size: int) -> CodeFile | None:
+    language = language_of(_suffix_of(relative), _shebang_of(text)) if text or not size else None
+    return CodeFile(relative, language, text, is_cut=size > FILE_BYTES) if language else None
 
 
 def _paths(root: str) -> list[str]:

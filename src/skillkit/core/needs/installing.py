@@ -17,12 +17,14 @@ NPM_WORD = re.compile(r"((?:@[\w.-]{1,60}/)?[\w.-]{1,100})(?:@[\w.^~*-]{0,40})?"
 # Options of installers that take the next word.
 TAKING = frozenset(
     "-r --requirement -c --constraint -i --index-url --extra-index-url -t --target -e --editable -f --find-links "
-    "--python -p --prefix --registry --root --tag --version".split()
+    "--python -p --prefix --registry --root --tag --version "
+    "--group --extra --optional --profile --git --branch --rev --features".split()
 )
 NO_PROGRAMS = re.compile(
     r"(?:lib|fonts?-|python3?-|ca-certificates|build-essential|software-properties|apt-|texlive|.*-dev$|.*-common$).*"
 )
 SYSTEM = frozenset("apt apt-get brew dnf yum apk pacman snap port choco winget scoop".split())
+NPM = frozenset(("npm", "pnpm", "yarn", "bun"))
 INSTALL, ADD = ("install",), ("add",)
 INSTALLERS: tuple[tuple[str, frozenset[str], tuple[tuple[str, ...], ...]], ...] = (
     ("python", frozenset(("pip", "pip3")), (INSTALL,)),
@@ -30,7 +32,7 @@ INSTALLERS: tuple[tuple[str, frozenset[str], tuple[tuple[str, ...], ...]], ...] 
     ("python", frozenset(("poetry", "pdm")), (ADD,)),
     ("tool", frozenset(("uv",)), (("tool", "install"),)),
     ("tool", frozenset(("pipx", "cargo", "go", "gem")), (INSTALL,)),
-    ("npm", frozenset(("npm", "pnpm", "yarn", "bun")), (INSTALL, ("i",), ADD)),
+    ("npm", NPM, (INSTALL, ("i",), ADD)),
     ("system", SYSTEM, (INSTALL, ADD)),
 )
 END = frozenset(("&&", "||", ";", "|", "#", ">", "2>", "\\"))
@@ -55,6 +57,8 @@ def note_installation(facts: Facts, words: Sequence[str], line: int) -> None:
                 facts.add_npm_package(found[1], line)
         elif not NO_PROGRAMS.fullmatch(word):
             name = word.rpartition("/")[2].partition("@")[0]
+            if words[0] in NPM:
+                facts.uses[f"npm:{name}"] = None
             facts.add_program(program_of(name) if kind == "system" else name, line)
 
 

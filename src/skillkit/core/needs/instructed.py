@@ -15,7 +15,8 @@ FENCE = re.compile(r"[ \t>]{0,12}(`{3,20}|~{3,20})")
 SPAN = re.compile(r"(?<!`)`([^`\n]{3,300})`(?!`)")
 WORTH = re.compile(r"\b(?:install|add|export|setx?|i)\b|\$env:")
 PARTS = re.compile(r"&&|\|\||[;|]")
-EXPORT = re.compile(r"(?:export|set|setx|\$env:)[ \t]{0,4}([A-Za-z_]\w{0,99})[ \t]{0,2}(?:=|[ \t])")
+EXPORT = re.compile(r"(?:export|set|setx|\$env:)[ \t]{0,4}([A-Za-z_]\w{0,99})[ \t]{0,2}(?:=|[ \t])(.{0,60})")
+BLANK = re.compile(r"[\"']?(?:$|\.\.\.|<|\$|your|xxx|/path/to|\.\.\.|my[-_])|.*(?:your|\.\.\.|<)", re.IGNORECASE)
 LEADING = frozenset("sudo $ > % env RUN then".split())
 LONGEST_LINE = 4_000
 
@@ -23,20 +24,31 @@ LONGEST_LINE = 4_000
 def instructed_facts(text: str, line: int = 1) -> Facts:
     """`line` is where the text begins in its file."""
     facts = Facts()
+    started = set[str]()
     for number, snippet in _snippets(text, line):
-        if WORTH.search(snippet):
-            for part in PARTS.split(snippet):
-                _note_command(facts, part.strip(), number)
+        for words in map(_words_of, PARTS.split(snippet)):
+            started.update(words[:1])
+            if WORTH.search(snippet):
+                _note_command(facts, words, number)
+    for (kind, name), found in list(facts.found.items()):
+        # What is installed for all is a program if it is started somewhere, else a library.
+        if kind == "program" and (f"npm:{name}" in facts.uses) and name not in started:
+            del facts.found[kind, name]
+            facts.add_npm_package(name, found.line)
     return facts
 
 
-def _note_command(facts: Facts, command: str, line: int) -> None:
+def _words_of(command: str) -> list[str]:
     words = [word.strip("'\"") for word in command.split()]
-    while words and words[0] in LEADING:
-        words.pop(0)
+    at = next((at for at, word in enumerate(words) if word not in LEADING), len(words))
+    return words[at:]
+
+
+def _note_command(facts: Facts, words: list[str], line: int) -> None:
     note_installation(facts, words, line)
-    if match := EXPORT.match(" ".join(words)):
-        facts.add_variable(match[1], line)
+    if match := EXPORT.match(" ".join(words[:3])):
+        # A value that is written out is given by the instructions themselves.
+        facts.add_variable(match[1], line, has_default=not BLANK.match(match[2]))
 
 
 def _snippets(text: str, line: int) -> Iterator[tuple[int, str]]:

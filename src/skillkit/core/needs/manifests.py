@@ -19,6 +19,7 @@ DEVELOPMENT = re.compile(r"requirements[-_.](?:dev|test|tests|docs|lint)\.\w+")
 BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?:[ ][^\n]*)?\n){1,500})# ///[ \t]*$", re.MULTILINE)
 LOCAL = ("file:", "link:", "workspace:", "portal:")
 LISTED = 300
+DEEP_KEY = re.compile(r"(?:[ \t]{0,9}+\.[ \t]{0,9}+[\w\"'-]{1,60}+){20}")
 
 
 def is_manifest(name: str) -> bool:
@@ -80,6 +81,8 @@ def _of_package_json(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _toml(text: str) -> Mapping[str, Any]:
+    if DEEP_KEY.search(text):  # the library takes the square of its length for one
+        return {}
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):

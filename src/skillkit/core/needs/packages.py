@@ -36,6 +36,14 @@ INSIDE_PROGRAMS = frozenset(
     "hou maya unreal c4d nuke lldb gdb idaapi idautils idc ida_hexrays ghidra java javax FreeCAD FreeCADGui Part Mesh "
     "pcbnew inkex scribus gimpfu rhinoscriptsyntax Rhino adsk bge xbmc burp mitmproxy_rs".split()
 )
+# What people install a package for that has several programs, or another name with another installer.
+OTHER_FORMULAS = {
+    "imagemagick": "convert",
+    "libreoffice": "soffice",
+    "nodejs": "node",
+    "poppler": "pdftotext",
+    "poppler-utils": "pdftotext",
+}
 NODE_BUILTINS = frozenset(
     "assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain "
     "events fs http http2 https inspector module net os path perf_hooks process punycode querystring readline repl sea "
@@ -100,7 +108,7 @@ def _programs_of_packages() -> dict[str, str]:
     reverse: dict[str, str] = {}
     for program, package in known.items():
         reverse.setdefault(package, program)
-    return {**reverse, **{program: program for program in known}, "poppler": "pdftotext", "nodejs": "node"}
+    return {**reverse, **{program: program for program in known}, **OTHER_FORMULAS}
 
 
 def is_known_program(name: str) -> bool:

@@ -56,6 +56,33 @@ TALKERS = frozenset(
 )
 
 
+LOOKED_AT = frozenset(
+    (
+        *(ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Call, ast.Subscript, ast.Compare),
+        *(ast.Expr, ast.Raise, ast.Constant, ast.JoinedStr, ast.BinOp),
+    )
+)
+# Without parts, and nothing by themselves; the rest are no nodes.
+SILENT: frozenset[type] = frozenset(
+    (
+        *(
+            ast.Name,
+            ast.Load,
+            ast.Store,
+            ast.Del,
+            ast.alias,
+            ast.Pass,
+            ast.Break,
+            ast.Continue,
+            ast.Global,
+            ast.Nonlocal,
+        ),
+        *(each for kind in (ast.operator, ast.cmpop, ast.unaryop, ast.boolop) for each in kind.__subclasses__()),
+        *(str, int, float, complex, bytes, bool, type(None), type(Ellipsis), ast.TypeIgnore),
+    )
+)
+
+
 def python_facts(text: str, line: int = 1) -> Facts:
     """Never fails, whatever the text."""
     try:
@@ -83,7 +110,8 @@ class _Reader:
     def read(self, tree: ast.Module) -> None:
         nodes = list(_from_the_top(tree))
         for node in nodes:
-            self.note_import(node)
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+                self.note_import(node)
             for name, value in _assigned(node):
                 self.held[name] = None if name in self.held else value
         for node in nodes:
@@ -153,6 +181,12 @@ class _Reader:
             self.pass_parts(place)
 
     def look_at_command(self, function: str, node: ast.Call, line: int) -> None:
+        known = ("working_directory", "workspace") in self.facts.found
+        self.note_command(function, node, line)
+        if not known and any(each.arg == "cwd" for each in node.keywords):  # where it is started is its own affair
+            self.facts.found.pop(("working_directory", "workspace"), None)
+
+    def note_command(self, function: str, node: ast.Call, line: int) -> None:
         first = self.holding(node.args[0]) if node.args else None
         if function == "shutil.which":
             self.facts.add_program(self.text(first) or "", line)
@@ -307,18 +341,24 @@ class _Reader:
 
 
 def _from_the_top(tree: ast.AST) -> Iterator[ast.AST]:
-    """What is only for readers of types is left out."""
+    """What is looked at, parents before their parts; what is only for readers of types is left out.
+
+    As `ast.walk`, which spends most of its time on nodes that say nothing here.
+    """
     pending = deque([tree])
     while pending:
         node = pending.popleft()
-        yield node
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in (
-            getattr(node.test, "id", ""),
-            getattr(node.test, "attr", ""),
-        ):
-            pending.extend(node.orelse)
-        else:
-            pending.extend(ast.iter_child_nodes(node))
+        if type(node) in LOOKED_AT:
+            yield node
+        fields = node._fields
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in (getattr(node.test, "id", 0), getattr(node.test, "attr", 0)):
+            fields = ("orelse",)
+        for name in fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                pending.extend([each for each in value if type(each) not in SILENT])
+            elif isinstance(value, ast.AST) and type(value) not in SILENT:
+                pending.append(value)
 
 
 def _assigned(node: ast.AST) -> list[tuple[str, ast.expr]]:

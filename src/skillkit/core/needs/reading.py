@@ -18,7 +18,7 @@ from skillkit.core.exceptions import SkillKitError
 from skillkit.core.models import Skill, skill_file_bytes
 from skillkit.core.models.frontmatter import decode
 from skillkit.core.needs.declared import declared_facts
-from skillkit.core.needs.files import CodeFile, SkillFiles, files_of
+from skillkit.core.needs.files import CodeFile, SkillFiles, code_at, files_of
 from skillkit.core.needs.found import Facts, Found
 from skillkit.core.needs.instructed import instructed_facts
 from skillkit.core.needs.javascript_code import javascript_facts
@@ -33,6 +33,9 @@ from skillkit.core.values.skills import ScriptMetadata
 
 __all__ = ["SkillNeeds"]
 
+ASIDE = frozenset("assets references examples templates docs example template resources".split())
+"""Folders whose code is shown or copied; what a script uses of it, or who asks for it by name, counts all the same."""
+TEST = re.compile(r"test_.*|.*[._]test\.\w+|.*\.spec\.\w+")
 INSTRUCTIONS_BYTES = 256_000
 MOST_HOSTS = 20
 """Who needs more needs any: nobody looks at each of thirty hosts."""
@@ -52,7 +55,8 @@ class SkillNeeds:
     """The needs of one skill, and of each of its scripts, as its files were when this was made."""
 
     def __init__(self, skill: Skill) -> None:
-        self._files = files_of(str(skill.base_directory))
+        self._root = str(skill.base_directory)
+        self._files = files_of(self._root)
         self._own = OwnFiles(self._files)
         self._facts: dict[str, Facts] = {}
         self._said = list(_said_of(skill, self._files))
@@ -60,18 +64,29 @@ class SkillNeeds:
     def of(self, script: str | Path | ScriptMetadata | None = None) -> tuple[Need, ...]:
         """Of the whole skill, or of one script by its path, file name or stem; unmet, since nobody has looked yet."""
         if script is None:
-            return _needs([*self._said, *self._seen(list(self._files.code))])
-        path = self._own.script(script.path if isinstance(script, ScriptMetadata) else script)
+            main = [path for path in self._files.code if not _is_aside(path)]
+            return _needs([*self._said, *self._seen(self._used_by(*main))])
+        path = self._path_of(script.path if isinstance(script, ScriptMetadata) else Path(script))
         if path is None:
             return _needs(self._said)
         language = self._files.code[path].language
         said = [claim for claim in self._said if _is_for(language, claim[2])]
         return _needs([*said, *self._seen(self._used_by(path))])
 
-    def _used_by(self, path: str) -> list[str]:
-        """The file itself and all that it leads to inside the skill."""
-        reached = {path: None}
-        pending = [path]
+    def _path_of(self, named: Path) -> str | None:
+        """Of a script, also of one in a folder that was passed over; None where there is none."""
+        path = self._own.script(named)
+        if path is None and not named.is_absolute() and ".." not in named.parts:
+            file = code_at(self._root, named.as_posix())
+            if file is not None:
+                self._files.code[file.path] = file
+                path = file.path
+        return path
+
+    def _used_by(self, *paths: str) -> list[str]:
+        """The files themselves and all that they lead to inside the skill."""
+        reached = dict.fromkeys(paths)
+        pending = list(paths)
         while pending:
             current = pending.pop()
             for each in self._own.used_by(current, self._facts_of(current)):
@@ -134,6 +149,10 @@ class _Seen:
             source, path, found = self.hosts[0]
             self.hosts = [(source, path, Found("host", ANY_HOST, found.line))]
         yield from self.hosts
+
+
+def _is_aside(path: str) -> bool:
+    return path.partition("/")[0] in ASIDE or TEST.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def _facts_in(file: CodeFile) -> Facts:

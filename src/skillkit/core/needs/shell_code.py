@@ -28,6 +28,13 @@ FUNCTION = re.compile(
     r"|\balias[ \t]{1,4}([\w-]{1,60})=",
     re.MULTILINE,
 )
+PATTERN = re.compile(
+    r"(?:^|;;&?|\bin)[ \t]*+\(?"
+    r"(?:\"[^\"\n]{0,200}+\"|'[^'\n]{0,200}+'|[\w*?.+:/@$\[\]-]{1,200}+|[ \t]{0,20}+\|[ \t]{0,20}+){1,60}+"
+    r"[ \t]{0,20}+\)|=~[^\n]{0,500}",
+    re.MULTILINE,
+)
+WORD = re.compile(r"[\w.+-]+")
 # `${NAME:-default}` and the like ask the environment, also where the script gives the name a value itself.
 ASKED = re.compile(r"\$\{([A-Z][A-Z0-9_]{1,60})(:?[-?=+])(.{0,3})")
 READ = re.compile(r"\$\{?([A-Z][A-Z0-9_]{1,60})\b")
@@ -39,7 +46,10 @@ TALKERS = frozenset(
 )
 HOSTS_OF_PROGRAMS = {"gh": "api.github.com", "aws": "*.amazonaws.com", "gcloud": "*.googleapis.com"}
 GIT_TALK = frozenset(("clone", "push", "pull", "fetch", "ls-remote"))
+GIT_ELSEWHERE = frozenset(("-C", "clone", "--version", "config", "ls-remote", "--git-dir", "--no-index", "init"))
 PYTHONS = frozenset(("python", "python3", "pypy3"))
+PYTHON_INSTALLERS = frozenset(("pip", "pip3", "uv", "pipx", *PYTHONS))
+NPM_INSTALLERS = frozenset(("npm", "npx", "pnpm", "yarn", "bunx"))
 CODE_OPTIONS = {"python": "-c", "python3": "-c", "bash": "-c", "sh": "-c"}
 INNER_DEPTH = 2
 WORD_LIMIT = 4_000
@@ -54,7 +64,8 @@ EVERYWHERE = frozenset(
     [ [[ ]] : . ! { } ( )
     arch awk b2sum base32 base64 basename bash cat chgrp chmod chown chroot cksum clear cmp col column comm cp csplit
     cut date dd df diff dir dirname du egrep env expand expr factor fgrep file find flock fmt fold free getconf
-    getent getopt grep groups gunzip gzip head hexdump hostid hostname iconv id install ionice join less link ln locale logger logname
+    getent getopt grep groups gunzip gzip head hexdump hostid hostname iconv id install ionice join less link ln
+    locale logger logname
     ls man md5sum mkdir mkfifo mknod mktemp more mount mv nice nl nohup nproc numfmt od passwd paste patch
     pathchk pgrep pidof pkill pr printenv ps realpath rev rm rmdir sed seq setsid sh sha1sum sha224sum sha256sum
     sha384sum sha512sum shasum shred shuf sleep sort split stat stdbuf stty su sudo sum sync tac tail tar tee timeout
@@ -69,6 +80,7 @@ def shell_facts(text: str, line: int = 1, depth: int = 0) -> Facts:
     facts = Facts()
     own = {name for match in FUNCTION.finditer(text) for name in match.groups() if name}
     given = {name for match in ASSIGNED.finditer(text) for name in match.groups() if name}
+    patterns = set(_pattern_words(text, line))
     for command in commands_in(text, line):
         program, words = _start_of(command)
         name = os.path.basename(program)
@@ -76,11 +88,21 @@ def shell_facts(text: str, line: int = 1, depth: int = 0) -> Facts:
         _note_variables(facts, command, given)
         if not is_printed:
             _note_words(facts, command)
-        if program and name not in own:
+        if program and name not in own and (command.line, name) not in patterns:
             _note_program(facts, program, words, command)
             if depth < INNER_DEPTH:
                 _note_inner(facts, name, words, command, depth)
     return facts
+
+
+def _pattern_words(text: str, line: int) -> Iterator[tuple[int, str]]:
+    """Words of patterns, which look like commands between pipes and brackets, each with its line."""
+    at = 0
+    for match in PATTERN.finditer(text) if "esac" in text or "=~" in text else ():
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        inner_line = line + match[0].count("\n", 0, len(match[0]) - len(match[0].lstrip()))
+        yield from ((inner_line, word) for word in WORD.findall(match[0]))
 
 
 def _start_of(command: Command) -> tuple[str, list[str]]:
@@ -145,13 +167,16 @@ def _note_program(facts: Facts, program: str, words: Sequence[str], command: Com
         or FILE_NAME.fullmatch(name)
     ):
         return
-    note_installation(facts, [name, *words], line)
+    if name in PYTHON_INSTALLERS:
+        note_installation(facts, [name, *words], line)
+    elif name in NPM_INSTALLERS and words:  # into a project that it makes, or for all
+        facts.note_talk(line)
     facts.add_program(name, line)
     if name in TALKERS or (name == "git" and words[:1] and words[0] in GIT_TALK):
         facts.note_talk(line)
     if host := HOSTS_OF_PROGRAMS.get(name):
         facts.add("host", host, line)
-    if name == "git" and not {"-C", "clone", "--version", "config", "ls-remote", "--git-dir"} & set(words[:2]):
+    if name == "git" and GIT_ELSEWHERE.isdisjoint(words[:3]):
         facts.add("working_directory", "workspace", line)
 
 
