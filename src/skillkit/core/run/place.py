@@ -24,6 +24,7 @@ from typing import Self
 
 from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import require_same
+from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.outcome import outcome
 from skillkit.core.run.process import run_confined
@@ -41,6 +42,7 @@ from skillkit.core.run.tiers import (
 )
 from skillkit.core.run.work import WorkFolders
 from skillkit.core.store.snapshots import Snapshots
+from skillkit.core.values.grants import names_of
 from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
@@ -172,7 +174,8 @@ class Here:
         if not roots:
             return NOTHING_GUARDED
         try:
-            guarded = self._guard.begin(roots, command.timeout, has_mounts=sandbox.guards_single_files)
+            has_mounts = sandbox.guards_single_files
+            guarded = self._guard.begin(roots, command.timeout, has_mounts=has_mounts, opened=_opened_names(command))
         except OSError as error:
             raise StateUnavailableError(
                 f"What stays as it is in {', '.join(roots)} cannot be noted in {self.state_folder}: "
@@ -210,6 +213,12 @@ class Here:
     def close(self) -> None:
         self.work_folders.close()
         self._guard.close()
+
+
+def _opened_names(command: ScriptCommand) -> tuple[str, ...]:
+    """Guarded names that a person gave the skill to write, each for itself and with a warning."""
+    written = names_of("write", command.grants)
+    return tuple(path for path in written if is_guarded_name(os.path.basename(path)))
 
 
 class _Guarding:
