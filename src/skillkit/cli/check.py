@@ -100,11 +100,12 @@ def _check_lines(structure: dict[str, Any]) -> list[str]:
         "ask": "runs only when a person approves it",
         "deny": "may not run",
     }[structure["decision"]]
+    unmet = [_need_text(need) for need in structure["needs"] if not need["is_met"]]
     rows = [
         ("decision", [f"{structure['decision']}: {meaning}"]),
         ("because", structure["reasons"]),
         ("walls", structure["walls"]),
-        *([("needs", list(map(_need_text, structure["needs"])))] if structure["needs"] else []),
+        *([("needs", unmet)] if unmet else []),
         *([("arguments", [as_word(word) for word in structure["arguments"]])] if structure["arguments"] else []),
         ("runs with", [structure["interpreter"]]),
         ("skill in", [structure["folder"]]),
@@ -118,6 +119,5 @@ def _check_lines(structure: dict[str, Any]) -> list[str]:
 
 
 def _need_text(need: dict[str, Any]) -> str:
-    """In one line: what, and that it is there or what meets it."""
-    what = f"{need['kind'].replace('_', ' ')} {need['name']}"
-    return f"{what}: there" if need["is_met"] else f"{what}: {need['remedy']}"
+    """In one line: what is not there, and what meets it."""
+    return f"{need['kind'].replace('_', ' ')} {need['name']}: {need['remedy']}"

@@ -12,6 +12,7 @@ from skillkit.core.needs.installing import requirement_name
 from skillkit.core.needs.packages import is_known_program
 from skillkit.core.needs.texts import note_hosts
 from skillkit.core.values.names import is_secret_name
+from skillkit.core.values.policy import INTERPRETERS
 
 __all__ = ["declared_facts"]
 
@@ -121,7 +122,9 @@ def _note_compatibility(facts: Facts, value: object, lines: _Lines) -> None:
     quoted = {match[1] for match in QUOTED.finditer(text) if PROGRAM_NAME.fullmatch(match[1])}
     for match in WORDS.finditer(text):
         name = match[0].rstrip(".")
-        if is_known_program(name) and (name in quoted or name not in ORDINARY_WORDS):
+        is_meant = name in quoted or name not in ORDINARY_WORDS
+        # What runs the scripts goes without saying.
+        if is_meant and is_known_program(name) and name not in INTERPRETERS:
             facts.add_program(name, lines.of(name))
 
 
