@@ -208,6 +208,17 @@ def home(folder: Path, _: pytest.MonkeyPatch) -> None:
     assert [output(folder, script, replace(OPEN, home="fresh")) for _ in range(2)] == ["1", "1"]
 
 
+@proves("grantable")
+def grantable(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("TEAM", "blue")
+    script = 'echo "$TEAM"'
+    same = "name: demo\ndescription: A demo.\n"
+    with made_manager(folder, {"scripts/run.sh": script}, frontmatter=same) as manager:
+        manager.grant("demo", variables=["TEAM"])
+    assert output(folder, script, OPEN) == ""
+    assert output(folder, script, replace(OPEN, grantable=("variable",))) == "blue"
+
+
 @proves("sandbox")
 def sandbox(folder: Path, patch: pytest.MonkeyPatch) -> None:
     (folder / "data").write_text("data")

@@ -176,6 +176,7 @@ TIGHTER: dict[str, Any] = {
     "writable_paths": fewer,
     "grant_argument_paths": off,
     "home": stricter("kept", "fresh"),
+    "grantable": fewer,
     "sandbox": stricter("off", "preferred", "required"),
     "limits": lambda _: [Limits(processes=1)],
 }

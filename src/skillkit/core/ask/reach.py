@@ -42,7 +42,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         program=(command.argv[0], real_path(command.argv[0])) if command else (),
         limits=tuple(asdict(policy.limits).items()),
         seconds=float(command.timeout if command else policy.timeout_seconds),
-    )
+    ).with_grants(grant for grant in (command.grants if command else ()) if grant.kind in ("secret", "host"))
 
 
 def wall_sentences(
@@ -56,6 +56,7 @@ def wall_sentences(
     is_root: bool,
     starts_in: Collection[str] = (),
     programs: Sequence[str] = (),
+    secrets: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """For the walls called `tier`; `granted` are paths that the arguments name.
 
@@ -63,7 +64,7 @@ def wall_sentences(
     `programs` are folders of the caller's own interpreters, which count as the system's.
     """
     ending = f"After {timeout:g} seconds it is stopped, with everything it started."
-    environment = tuple(_environment(policy))
+    environment = tuple(_environment(policy, secrets))
     if tier == "none":
         return (NO_WALLS, *_start(starts_in), *environment, ending)
     if tier == "job":
@@ -171,13 +172,17 @@ def _limits(policy: ScriptPolicy, tier: str, *, is_root: bool) -> str:
     )
 
 
-def _environment(policy: ScriptPolicy) -> Iterator[str]:
+def _environment(policy: ScriptPolicy, secrets: Sequence[str]) -> Iterator[str]:
     if policy.inherit_environment:
         yield "It gets your environment variables, secrets in them included."
     elif policy.pass_environment:
         yield f"Of your environment variables it gets {', '.join(policy.pass_environment)}, the language and PATH."
+    elif secrets:
+        yield "Of your environment variables it gets the language and PATH."
     else:
         yield "Of your environment variables it gets the language and PATH, no secrets."
+    if secrets:
+        yield f"It gets the {'key' if len(secrets) == 1 else 'keys'} {', '.join(secrets)}."
 
 
 def _listed(paths: Sequence[object]) -> str:

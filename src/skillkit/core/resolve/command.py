@@ -31,6 +31,7 @@ from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_t
 from skillkit.core.resolve.content import ScriptContent, content_of_script
 from skillkit.core.resolve.environment import Runner, is_within, own_programs, programs_on, script_environment
 from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
+from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
 from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
 from skillkit.core.values.skills import Workspace
@@ -52,6 +53,7 @@ def resolve_command(
     run: Runner,
     *,
     state_folder: Path | None = None,
+    grants: tuple[Grant, ...] = (),
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
     name, version = skill.metadata.name, skill.metadata.version
@@ -91,6 +93,7 @@ def resolve_command(
         manifest=manifest,
         from_instructions=call.from_instructions,
         own_programs=programs,
+        grants=grants,
         **given.passed_on,
     )
 

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
+from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import note_writable, require_same
+from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
 from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.home import open_home, told_of_home
@@ -48,8 +49,11 @@ from skillkit.core.run.tiers import (
 from skillkit.core.run.work import WorkFolders
 from skillkit.core.store.homes import Home, Homes
 from skillkit.core.store.snapshots import Snapshots
+from skillkit.core.values.grants import names_of
+from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
+    Artifact,
     Decision,
     Isolation,
     Manifest,
@@ -85,27 +89,28 @@ class Here:
     ) -> None:
         """`protected` are paths that no script may change; copies with `approved` digests are kept to compare with."""
         self.state_folder = state_folder
+        self._policy = policy
         self._named_paths = named_paths(policy)
         self._guard = Guard(state_folder, protected)
         self.snapshots = Snapshots(state_folder, approved)
         self.work_folders = WorkFolders()
         self.homes = Homes(state_folder)
         note_writable((self.homes.folder,))
-        self._chosen: tuple[ScriptPolicy, Sandbox] | None = None
+        self._chosen: Sandbox | None = None
         self.counts_together = True  # until it is tried
 
-    def _sandbox(self, policy: ScriptPolicy) -> Sandbox:
-        """Chosen once; that there are none is said again at each run."""
-        if self._chosen is not None and self._chosen[0] is policy:
-            return self._chosen[1]
-        sandbox = sandbox_for(policy)
+    def _sandbox(self) -> Sandbox:
+        """Chosen once, whatever a skill was given beside; that there are none is said again at each run."""
+        if self._chosen is not None:
+            return self._chosen
+        sandbox = sandbox_for(self._policy)
         if sandbox.has_walls:
-            self._chosen = (policy, sandbox)
+            self._chosen = sandbox
         return sandbox
 
-    def tier(self, policy: ScriptPolicy) -> str:
-        """The kind of walls that a run under this policy gets."""
-        return self._sandbox(policy).tier
+    def tier(self) -> str:
+        """The kind of walls that a run gets."""
+        return self._sandbox().tier
 
     def granted_paths(self, command: ScriptCommand) -> tuple[str, ...]:
         """What of the user's the arguments open, as a person is shown it."""
@@ -130,16 +135,25 @@ class Here:
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
 
-    def prepare(self, prepared: PreparedRun, policy: ScriptPolicy, *, is_fresh: bool) -> Place:
-        """What has to stand before the process starts.
+    def prepare(
+        self,
+        prepared: PreparedRun,
+        policy: ScriptPolicy,
+        *,
+        is_fresh: bool,
+        keys: Mapping[str, str] | None = None,
+        masker: Masker = NOTHING_MASKED,
+    ) -> Place:
+        """What has to stand before the process starts; `policy` is the one that holds for this skill.
 
         `is_fresh` says that nothing came since it was decided about: walls that mount a copy of what was hashed then
-        need no second look at the folder. Others may run from the folder, so it is always looked at again.
+        need no second look at the folder. Others may run from the folder, so it is always looked at again. `keys` are
+        told to the script alone; `masker` knows them, and what else no agent and no record may see.
         """
         decided = prepared.command
         if decided.workspace is not None:
             require_same(decided.workspace)
-        sandbox = self._sandbox(policy)
+        sandbox = self._sandbox()
         with ExitStack() as made:
             mounts = sandbox.shows_snapshot
             in_place = _runs_in_place(prepared, policy, mounts=mounts)
@@ -162,11 +176,12 @@ class Here:
             way_out = WayOut(reach.hosts, upstreams_in(os.environ)) if reach.hosts else None
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             placed = relocate(command, Path(reach.apart)) if reach.apart else command
-            environment = _environment(placed, work, has_walls=sandbox.has_walls)
+            # What a run has of its own no key can replace.
+            environment = {**(keys or {}), **_environment(placed, work, has_walls=sandbox.has_walls)}
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
             return Place(
-                *(self, decided, command, placed, confined, reach, policy.limits, source, work, guarding, way_out),
-                made.pop_all(),
+                *(self, decided, command, placed, confined, reach, policy.limits, source, work, guarding),
+                *(way_out, masker, made.pop_all()),
             )
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
@@ -177,7 +192,8 @@ class Here:
         if not roots:
             return NOTHING_GUARDED
         try:
-            guarded = self._guard.begin(roots, command.timeout, has_mounts=sandbox.guards_single_files)
+            has_mounts = sandbox.guards_single_files
+            guarded = self._guard.begin(roots, command.timeout, has_mounts=has_mounts, opened=_opened_names(command))
         except OSError as error:
             raise StateUnavailableError(
                 f"What stays as it is in {', '.join(roots)} cannot be noted in {self.state_folder}: "
@@ -207,7 +223,7 @@ class Here:
             apart=APART / command.base_directory.name if mounted and command.searches_upwards else None,
             guarded=guarded,
             everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
-            named=self._named_paths,
+            named=named_paths(policy, self._named_paths),
         )
 
     def _new_work_folder(self, command: ScriptCommand) -> Path:
@@ -222,6 +238,12 @@ class Here:
     def close(self) -> None:
         self.work_folders.close()
         self._guard.close()
+
+
+def _opened_names(command: ScriptCommand) -> tuple[str, ...]:
+    """Guarded names that a person gave the skill to write, each for itself and with a warning."""
+    written = names_of("write", command.grants)
+    return tuple(path for path in written if is_guarded_name(os.path.basename(path)))
 
 
 class _Guarding:
@@ -259,6 +281,7 @@ class Place:
     work: Path
     guarding: _Guarding
     way_out: WayOut | None
+    masker: Masker
     made: ExitStack
     """What goes when the place is left."""
 
@@ -290,32 +313,42 @@ class Place:
     def _open_hosts(self, confined: Confined, control: RunControl) -> AbstractContextManager[Confined]:
         return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control.on_host)
 
+    @property
+    def hides(self) -> Masker:
+        """What a caller may not see: an agent no key; a person and their own program see what the script printed."""
+        return self.masker if self.command.agent_facing else NOTHING_MASKED
+
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
         seen, moved = list[ProcessExit](), tuple[SetAside, ...]()
         isolation, result, problem = self.confined.isolation, None, None
         try:
             try:
-                with self._count_together() as counted, self._open_hosts(counted, control) as inside:
+                with (
+                    self._count_together() as counted,
+                    self._open_hosts(counted, control) as inside,
+                    _masked_output(self.hides, control) as heard,
+                ):
                     isolation = inside.isolation
-                    _launch(self.placed, inside, control, seen.append)
+                    _launch(self.placed, inside, heard, seen.append)
             finally:
-                moved = self.guarding.end()
+                moved = _masked_names(self.masker, self.guarding.end())
             isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-            artifacts = self.here.work_folders.artifacts(self.work)
-            result = _tell_of(
-                moved,
-                outcome(self.command, seen[-1], isolation, artifacts, partial(self._explain, seen[-1], isolation)),
-            )
+            artifacts = _masked_artifacts(self.hides, self.here.work_folders.artifacts(self.work))
+            shown = _masked_exit(self.hides, seen[-1])
+            explain = partial(self._explain, shown, isolation)
+            result = _tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain))
             if self.way_out is not None:
                 result = self.way_out.tell(result, self.command.skill_name)
             if self.reach.home:
                 result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
+            if self.hides and isinstance(error, SkillKitError):
+                error.args = tuple(self.hides.mask_all(error.args))
             if seen:
                 isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-                result = outcome(self.command, seen[-1], isolation, ())
+                result = outcome(self.command, _masked_exit(self.hides, seen[-1]), isolation, ())
         return Ran(self.command, seen[-1] if seen else None, result, tuple(each.path for each in moved), problem)
 
 
@@ -366,6 +399,52 @@ def _launch(
     on_end(ended)
     if confined.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
         require_walls(confined, command.argv)
+
+
+@contextmanager
+def _masked_output(masker: Masker, control: RunControl) -> Iterator[RunControl]:
+    """The same control, and who listens hears no key, however it is split over writes."""
+    listen = control.on_output
+    if listen is None or not masker:
+        yield control
+        return
+    streams = {name: masker.stream(partial(listen, name)) for name in ("stdout", "stderr")}
+    yield control._replace(on_output=lambda stream, data: streams[stream].feed(data))
+    for stream in streams.values():
+        stream.close()
+
+
+def _masked_exit(masker: Masker, ended: ProcessExit) -> ProcessExit:
+    """How much was left out stays as it was."""
+    if not masker:
+        return ended
+    lost_out, lost_err = ended.stdout_bytes - len(ended.stdout), ended.stderr_bytes - len(ended.stderr)
+    stdout = masker.mask(ended.stdout, is_cut=lost_out > 0)
+    stderr = masker.mask(ended.stderr, is_cut=lost_err > 0)
+    return ended._replace(
+        stdout=stdout, stderr=stderr, stdout_bytes=len(stdout) + lost_out, stderr_bytes=len(stderr) + lost_err
+    )
+
+
+def _masked_names(masker: Masker, moved: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
+    """A script chose the names; what is moved away is told to agents, logs and the record alike."""
+    if not masker:
+        return moved
+    return tuple(each._replace(path=masker.mask_text(each.path), kept=masker.mask_text(each.kept)) for each in moved)
+
+
+def _masked_artifacts(masker: Masker, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+    """Under a name without keys; the file keeps its own."""
+    if not masker:
+        return artifacts
+    return tuple(
+        replace(
+            each,
+            path=Path(masker.mask_text(str(each.path))),
+            relative_path=Path(masker.mask_text(str(each.relative_path))),
+        )
+        for each in artifacts
+    )
 
 
 def _isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError, SandboxUnavailableError
 from skillkit.core.paths import Judged, is_inside, judge, real_path
-from skillkit.core.paths.forbidden import forbidden_paths, open_paths
+from skillkit.core.paths.forbidden import forbidden_paths, open_paths, secrets_folder
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
@@ -165,8 +165,13 @@ def _notes_on_home(home: Home | None) -> list[str]:
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
-    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
-    return () if any(is_inside(path, state) for path in granted) else (state,)
+    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted.
+
+    And the keys of skills, which are closed wherever they lie.
+    """
+    secrets = secrets_folder()
+    keys = (os.path.realpath(secrets),) if secrets else ()
+    return keys if any(is_inside(path, state) for path in granted) else (state, *keys)
 
 
 def _folders_above(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
@@ -212,9 +217,12 @@ def _judged_grants(command: ScriptCommand, state_folder: Path) -> tuple[Judged, 
     return tuple(judged for path, judged in found if judged.path == path and not places.covers(path))
 
 
-def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
-    """Where the paths of a policy led when it was taken up."""
-    return {path: real_path(path) for path in (*policy.readable_paths, *policy.writable_paths)}
+def named_paths(policy: ScriptPolicy, before: Mapping[Path, str] | None = None) -> dict[Path, str]:
+    """Where the paths of a policy led when it was taken up; what came to it since was granted by its real path."""
+    named = (*policy.readable_paths, *policy.writable_paths)
+    if before is None:
+        return {path: real_path(path) for path in named}
+    return {path: before.get(path, str(path)) for path in named}
 
 
 def _judged_paths(

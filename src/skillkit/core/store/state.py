@@ -98,6 +98,23 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             primary key (session, skill, folder)
         ) without rowid""",
     ),
+    (
+        """create table grants (
+            seq integer primary key,
+            skill text not null,
+            folder text not null,
+            digest text not null,
+            kind text not null,
+            name text not null,
+            channel text not null,
+            granted_at real not null,
+            unique (skill, folder, name)
+        )""",
+        # What a person ticked with a yes for a session, and what they left, as JSON.
+        "alter table approvals add column ticks text not null default ''",
+        "alter table requests add column grants text not null default '[]'",
+        "alter table requests add column reason text not null default ''",
+    ),
 )
 
 # Files that SQLite keeps beside its own.
