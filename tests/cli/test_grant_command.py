@@ -55,10 +55,9 @@ def test_yes_is_for_unattended_use_and_json_for_programs(tmp_path: Path, skill: 
         "host:api.example.com private",
         f"write:{(tmp_path / 'out').resolve()}",
     ]
-    assert "Network by host is not there yet" in result.stderr
     listed = json.loads(run("list", "--json", folder=tmp_path).stdout)["grants"]
     assert [(each["skill"], each["channel"], each["now"]) for each in listed] == [
-        ("demo", "cli", "kept, not open yet"),
+        ("demo", "cli", "holds"),
         ("demo", "cli", "holds"),
     ]
     (skill / "scripts/run.sh").write_text("echo two\n")

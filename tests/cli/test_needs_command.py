@@ -33,7 +33,7 @@ def test_a_skills_needs_are_told_with_place_and_remedy(root: Path) -> None:
     ended = skillkit(root, "needs", "forge")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "no   host     api.github.com  scripts/fetch.py:2, inferred\n" in ended.stdout
-    assert "\n  --network (network by host is not there yet)\n" in ended.stdout
+    assert "\n  skillkit grant forge --host api.github.com\n" in ended.stdout
     assert "\n  skillkit secret set forge GITHUB_TOKEN\n" in ended.stdout
 
 
@@ -52,7 +52,7 @@ def test_a_scripts_needs_are_its_own(root: Path) -> None:
         "source": "inferred",
         "where": "scripts/fetch.py:2",
         "is_met": False,
-        "remedy": "--network (network by host is not there yet)",
+        "remedy": "skillkit grant forge --host api.github.com",
     }
 
 
@@ -79,7 +79,7 @@ def test_show_and_check_tell_the_same(root: Path) -> None:
     checked = json.loads(skillkit(root, "check", "forge", "fetch", "--json").stdout)["needs"]
     assert shown == told == checked
     assert (
-        "host api.github.com: --network (network by host is not there yet)"
+        "host api.github.com: skillkit grant forge --host api.github.com"
         in skillkit(root, "check", "forge", "fetch").stdout
     )
     assert "needs" not in json.loads(skillkit(root, "check", "forge", "plain", "--json").stdout)["reasons"]

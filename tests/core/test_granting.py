@@ -208,10 +208,10 @@ def test_the_record_says_what_a_run_was_given(tmp_path: Path, data: Path) -> Non
     }
 
 
-def test_a_granted_host_opens_no_network(tmp_path: Path) -> None:
+def test_a_granted_host_opens_nothing_of_this_machine(tmp_path: Path) -> None:
     script = "exec 3<>/dev/tcp/127.0.0.1/9 && echo reached\n"
     with manager_of(tmp_path, script) as manager:
-        manager.grant("demo", hosts=["*"], private=True)
+        manager.grant("demo", hosts=["*"])
         result = manager.execute_skill_script("demo", "run")
     assert "reached" not in result.stdout
     assert result.isolation.network != "none"

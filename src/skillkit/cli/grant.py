@@ -25,7 +25,7 @@ from skillkit.core.models.digest import manifest_of
 from skillkit.core.resolve import require_grantable
 from skillkit.core.store.grants import KeptGrant, StandingGrants
 from skillkit.core.store.state import StateStore, state_folder
-from skillkit.core.values.grants import NOT_YET, grant_label, named_grants
+from skillkit.core.values.grants import grant_label, named_grants
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.text import visible
 
@@ -33,7 +33,6 @@ __all__ = ["grant"]
 
 CHANNEL = "cli"
 SHORT_DIGEST = 12
-NO_HOSTS_YET = "Network by host is not there yet: its runs have no network. Run it with --network instead."
 
 _HEADINGS = ("SKILL", "GRANT", "NOW", "SINCE (UTC)", "FOLDER")
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
@@ -145,8 +144,6 @@ def _show_what(name: str, folder: Path, digest: str, wanted: Sequence[Grant]) ->
         lines.append(("grant", grant_label(each)))
         if told := warning_of(each):
             lines.append(("", told))
-    if any(each.kind in NOT_YET for each in wanted):
-        lines.append(("", NO_HOSTS_YET))
     click.echo("\n".join(beside(f"  {label:<8}", text) for label, text in lines), err=True)
 
 
@@ -228,7 +225,7 @@ def _state_of(kept: KeptGrant) -> str:
         return "unreadable"
     if not is_same:
         return "changed"
-    return "kept, not open yet" if kept.grant.kind in NOT_YET else "holds"
+    return "holds"
 
 
 def _structure(kept: KeptGrant) -> dict[str, Any]:

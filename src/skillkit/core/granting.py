@@ -24,7 +24,7 @@ from skillkit.core.resolve import require_grantable
 from skillkit.core.store.grants import KeptGrant, StandingGrants
 from skillkit.core.store.secrets import Secrets
 from skillkit.core.store.state import StateStore
-from skillkit.core.values.grants import HOSTS_NOT_YET, NOT_YET, grant_label, names_of, widened
+from skillkit.core.values.grants import grant_label, names_of, widened
 from skillkit.core.values.masking import Masker
 from skillkit.core.values.names import is_secret_name
 from skillkit.core.values.needs import Grant, Need
@@ -32,15 +32,12 @@ from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.questions import SAME_AGAIN, OptionAnswer, Tick
 from skillkit.core.values.runs import PreparedRun, ScriptCommand, ScriptExecutionResult
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["NOTHING_GIVEN", "Given", "Granting", "ticked", "warning_of"]
 
 _REMEMBERED = 256
 _HINTED = 3
-_SHOWN_ONLY = (*NOT_YET, "working_directory")
+BY_GRANT = "skillkit grant "
+_ALL_OR_NONE = ("landlock", "seatbelt")
 _OBEYED = "Agents, editors, shells or git obey what is in it: a script that writes there can act in your name later."
 _REMOVE = "'skillkit grant list' shows it, 'skillkit grant remove' ends it."
 _PRIVATE = "It can reach machines of your own network by that name."
@@ -173,16 +170,13 @@ class Granting:
             tier=tier,
             runs_types=runs_types,
         )
-        return tuple(_told(need, around.policy) for need in met(needs, around))
+        return tuple(_told(need, around.policy, tier) for need in met(needs, around))
 
     def hint(self, command: ScriptCommand, needs: Iterable[Need], result: ScriptExecutionResult) -> str:
-        """For a run that failed: what is set here, needed and was not given; and a host that was, and opens nothing."""
+        """For a run that failed: what is set here, needed and was not given."""
         policy = self.policy(command.grants)
-        hosts = names_of("host", command.grants)
-        if hosts and not policy.allow_network and policy.sandbox != "off":
-            return f"{hosts[0]} is granted, but {HOSTS_NOT_YET}, so it had no network; run it with --network."
         kinds = [kind for kind in ("secret", "variable") if kind in policy.grantable]
-        held = [need for need in needs if need.kind in kinds and need.remedy.startswith("skillkit grant ")]
+        held = [need for need in needs if need.kind in kinds and need.remedy.startswith(BY_GRANT)]
         output = result.stderr + result.stdout
         named = [need for need in held if need.name in output] or ([] if result.hint else held)
         return " ".join(f"{need.name} is set here, but was not passed to it: {need.remedy}" for need in named[:_HINTED])
@@ -206,7 +200,7 @@ class Granting:
             warnings = dict.fromkeys(filter(None, map(warning_of, again)))
             offered[Tick(SAME_AGAIN, f"the same again: {listed}", " ".join(warnings))] = again
         # A key that has no value here is met by setting it: a tick would open nothing.
-        unmet = (need for need in needs if need.kind not in _SHOWN_ONLY and need.remedy.startswith("skillkit grant "))
+        unmet = (each for each in needs if each.kind != "working_directory" and each.remedy.startswith(BY_GRANT))
         for grant in self._offered(need.grant for need in unmet if need.grant is not None):
             if grant not in command.grants and grant.id not in left:
                 offered[Tick(grant.id, grant_label(grant), warning_of(grant))] = (grant,)
@@ -216,7 +210,7 @@ class Granting:
         """Of these, what can be given here and now."""
         found: dict[Grant, None] = {}
         for grant in grants:
-            if grant.kind in self._policy.grantable and grant.kind not in NOT_YET:
+            if grant.kind in self._policy.grantable:
                 with suppress(ConfigurationError):
                     found[require_grantable(grant, self._state_folder)] = None
         return tuple(found)
@@ -230,11 +224,11 @@ def ticked(prepared: PreparedRun, answer: OptionAnswer) -> tuple[Grant, ...]:
     return tuple(dict.fromkeys(grant for each in answer.grants for grant in prepared.offered[each]))
 
 
-def _told(need: Need, policy: ScriptPolicy) -> Need:
-    """What no walls open yet is not met by a grant, and its remedy is the one that works."""
-    if need.kind not in NOT_YET or policy.allow_network or policy.sandbox == "off":
+def _told(need: Need, policy: ScriptPolicy, tier: str) -> Need:
+    """Where the walls open the whole network or none, a grant meets no host, and the remedy is one that works."""
+    if need.kind != "host" or policy.allow_network or tier not in _ALL_OR_NONE:
         return need
-    return replace(need, is_met=False, remedy=f"--network ({HOSTS_NOT_YET})")
+    return replace(need, is_met=False, remedy=f"--network (the {tier} walls open the whole network or none)")
 
 
 def warning_of(grant: Grant) -> str:

@@ -6,7 +6,6 @@ become a closed place meanwhile.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.paths.forbidden import open_paths
 from skillkit.core.resolve.environment import LISTED_AS
+from skillkit.core.values.hosts import HostRule
 from skillkit.core.values.names import is_grantable_name
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import FIELDS
@@ -22,8 +22,6 @@ from skillkit.core.values.text import storable
 __all__ = ["require_grantable"]
 
 INTERPRETERS = frozenset(LISTED_AS.get(name, name) for names in LANGUAGE_INTERPRETERS.values() for name in names)
-_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_HOST = re.compile(rf"\*|(?:(?:\*\.{_LABEL}\.)?{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::[0-9]{{1,5}})?")
 
 
 def require_grantable(grant: Grant, state_folder: Path | None) -> Grant:
@@ -32,12 +30,7 @@ def require_grantable(grant: Grant, state_folder: Path | None) -> Grant:
 
 
 def _host(grant: Grant, _: Path | None) -> Grant:
-    name = grant.name.lower().rstrip(".")
-    if len(name) > 260 or _HOST.fullmatch(name) is None:  # noqa: PLR2004 - a name, and a port
-        raise ConfigurationError(
-            f"{grant.name!r} is no host. Write api.example.com, *.example.org (all below it), host:8443, or '*'."
-        )
-    return Grant("host", name, grant.is_private)
+    return Grant("host", str(HostRule.parse(grant.name, is_private=grant.is_private)), grant.is_private)
 
 
 def _variable(grant: Grant, _: Path | None) -> Grant:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from skillkit.core.values.grants import names_of
+from skillkit.core.values.grants import names_of, rule_of
 from skillkit.core.values.hosts import HostRule
 from skillkit.core.values.needs import Grant
 
@@ -94,7 +94,7 @@ class Bounds:
             variables=_joined(self.variables, names_of("variable", given)),
             interpreters=_joined(self.interpreters, names_of("interpreter", given)),
             secrets=_joined(self.secrets, names_of("secret", given)),
-            hosts=_joined(self.hosts, (grant.id.partition(":")[2] for grant in given if grant.kind == "host")),
+            hosts=_joined(self.hosts, (rule_of(grant) for grant in given if grant.kind == "host")),
             working_directory=folder[-1] if folder else self.working_directory,
         )
 

@@ -7,17 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from skillkit.core.values.hosts import HostRule
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import ScriptPolicy
 
-__all__ = ["HOSTS_NOT_YET", "NOT_YET", "grant_label", "named_grants", "names_of", "widened"]
+__all__ = ["grant_label", "named_grants", "names_of", "rule_of", "widened"]
 
 Item = TypeVar("Item")
-
-NOT_YET = ("host",)
-"""Kinds that can be kept and that no walls open yet: a run with such a grant gets what it gets without."""
-
-HOSTS_NOT_YET = "network by host is not there yet"
 
 _LABELS = {
     "host": "the host {0}",
@@ -59,6 +55,11 @@ def names_of(kind: str, grants: Iterable[Grant]) -> tuple[str, ...]:
     return tuple(grant.name for grant in grants if grant.kind == kind)
 
 
+def rule_of(host: Grant) -> str:
+    """A granted host as policies name it."""
+    return HostRule.parse(host.name, is_private=host.is_private).id
+
+
 def widened(policy: ScriptPolicy, grants: Collection[Grant]) -> ScriptPolicy:
     """The same, and what it says can be granted is given; keys are no part of a policy."""
     given = [grant for grant in grants if grant.kind in policy.grantable]
@@ -67,6 +68,7 @@ def widened(policy: ScriptPolicy, grants: Collection[Grant]) -> ScriptPolicy:
     folder = names_of("working_directory", given)
     return replace(
         policy,
+        allowed_hosts=_with(policy.allowed_hosts, (rule_of(grant) for grant in given if grant.kind == "host")),
         pass_environment=_with(policy.pass_environment, names_of("variable", given)),
         readable_paths=_with(policy.readable_paths, map(Path, names_of("read", given))),
         writable_paths=_with(policy.writable_paths, map(Path, names_of("write", given))),
