@@ -37,7 +37,7 @@ class Host:
     form: str = ""
     """What stands on the screen while our form is up; empty where it has none."""
     say_yes_once: Callable[[HostScreen], None] | None = None
-    cancel: str = "\x1b"
+    cancel: tuple[str, ...] = ("\x1b",)
     cancels_by_quitting: bool = False
     """Where its own key tells the server nothing."""
     form_rows: Callable[[list[str]], list[str]] | None = None

@@ -71,13 +71,25 @@ trust_level = "trusted"
     )
 
 
+def _press_enter(screen: HostScreen) -> None:
+    screen.press("\r", "the answer that is first")
+
+
+def _codex_yes(screen: HostScreen) -> None:
+    screen.press("1", "the first answer")
+    screen.capture("chosen")
+    if screen.has("Field 1/1"):
+        screen.press("\r", "submit")
+
+
 CODEX = Host(
     name="codex",
     argv=("codex", "-c", "mcp_servers.skillkit.required=true"),
     settle=_codex_settled,
     ready="›",
-    gates={},
-    form="May it run",
+    gates={"Allow the skillkit MCP server to run tool": "\r"},
+    form="Field 1/1",
+    say_yes_once=_codex_yes,
 )
 
 
@@ -97,7 +109,7 @@ def _gemini_settled(world: HostWorld, _: ScriptedModel) -> None:
 
 GEMINI = Host(
     name="gemini",
-    argv=("gemini",),
+    argv=("gemini", "--model", "gemini-2.5-flash"),
     environment=_gemini_environment,
     settle=_gemini_settled,
     ready="Type your message",
@@ -125,8 +137,11 @@ COPILOT = Host(
     argv=("copilot",),
     environment=_copilot_environment,
     settle=_copilot_settled,
-    ready="❯|>",
-    form="May it run",
+    ready="❯",
+    gates={"Do you want to use this tool": "\r"},
+    form=r"ctrl\+d decline",
+    say_yes_once=_press_enter,
+    cancel=("\x1b", "\x1b"),
 )
 
 
@@ -150,7 +165,7 @@ OPENCODE = Host(
     environment=_opencode_environment,
     settle=_opencode_settled,
     ready="Ask anything|esc|ctrl",
-    cancel="\x1b\x1b",
+    cancel=("\x1b", "\x1b"),
 )
 
 
@@ -189,7 +204,7 @@ def _goose_environment(_: HostWorld, model: ScriptedModel) -> Mapping[str, str]:
     }
 
 
-GOOSE = Host(name="goose", argv=("goose", "session"), environment=_goose_environment, ready="🪿|>|goose", cancel="\x03", form="May it run")
+GOOSE = Host(name="goose", argv=("goose", "session"), environment=_goose_environment, ready="🪿|>|goose", cancel=("\x03",), form="May it run")
 
 
 def _continue_settled(world: HostWorld, model: ScriptedModel) -> None:

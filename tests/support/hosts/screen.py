@@ -22,9 +22,10 @@ from support.hosts.transcripts import Transcript
 __all__ = ["HostScreen"]
 
 COLUMNS, ROWS = 80, 50
+STILL_SECONDS, RESTLESS_SECONDS = 0.3, 1.5
 # What the emulator does not know and would take for text: keyboard protocols, graphics, questions about the terminal.
 UNKNOWN = re.compile(
-    r"\x1b\[[<>=][\d;:]*[ -/]*[@-~]|\x1b\[\?[\d;]*(?:\$p|[mu])|\x1b\[[\d;]*(?:[ !\"$'*][@-~]|t)|\x1b[P_^X].*?\x1b\\|\x1b\].*?(?:\x07|\x1b\\)",
+    r"\x1b\[[<>=][\d;:?]*[ -/]*[@-~]|\x1b\[\?[\d;]*(?:\$p|[^\d;$hlJK])|\x1b\[[\d;]*(?:[ !\"$'*][@-~]|t)|\x1b[P_^X].*?\x1b\\|\x1b\].*?(?:\x07|\x1b\\)",
     re.DOTALL,
 )
 UNFINISHED = re.compile(r"\x1b(?:\[[\d;:?<>=]*[ -/]*|[P_^X\]](?:(?!\x1b\\|\x07).)*)?$", re.DOTALL)
@@ -95,14 +96,15 @@ class HostScreen:
         return re.search(pattern, self.text) is not None
 
     def wait_for(self, pattern: str, seconds: float = 40) -> None:
-        """Until it is on the screen, and the screen has been still for a moment."""
+        """Until it is on the screen; then until the screen is still, unless something on it never is."""
         until = time.monotonic() + seconds
-        while not (self.has(pattern) and time.monotonic() - self._changed > 0.3):
-            if time.monotonic() > until and not self.has(pattern):
+        while not self.has(pattern):
+            if time.monotonic() > until:
                 self.transcript.screen(f"where {pattern!r} never came", self.rows())
                 raise AssertionError(f"{pattern!r} never came; the screen:\n{self.text}")
-            if time.monotonic() > until:
-                return
+            time.sleep(0.05)
+        until = time.monotonic() + RESTLESS_SECONDS
+        while time.monotonic() - self._changed < STILL_SECONDS and time.monotonic() < until:
             time.sleep(0.05)
 
     def send(self, keys: str) -> None:

@@ -53,6 +53,7 @@ def sit_down(host: Host, world: HostWorld, model: ScriptedModel) -> Sitting:
         person = _Person(host, world, model, screen, environment, sitting)
         for name, stage in person.stages().items():
             with _stage(sitting, name):
+                sitting.require("start", "greet")
                 stage()
     with _stage(sitting, "left"):
         world.wait_until_gone()
@@ -109,7 +110,8 @@ class _Person:
         if self.host.cancels_by_quitting:
             self.screen.end()
         else:
-            self.screen.press(self.host.cancel, "cancel")
+            for key in self.host.cancel:
+                self.screen.press(key, "cancel")
         # Sooner than the timeout would end it: the record tells the two apart.
         wait_until(lambda: not self.world.processes(SCRIPT_WORD), "the cancelled script is gone", every=0.05)
         self.sitting.left["cancel"] = self.world.processes(SCRIPT_WORD)

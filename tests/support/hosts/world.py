@@ -25,7 +25,7 @@ SKILL = "host-probe"
 WORD = "marigold"
 SCRIPT_WORD = "said-to-the-script"
 """Stands in the arguments of every process of a script, and of no other."""
-TIMEOUT_SECONDS = 8
+TIMEOUT_SECONDS = 10
 FILES = {
     f"skills/{SKILL}/SKILL.md": f"""---
 name: {SKILL}
