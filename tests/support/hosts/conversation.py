@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,8 +48,16 @@ def _chat_turns(message: dict[str, Any], names: dict[str, str]) -> Iterator[Turn
     if text:
         yield Turn("system" if role == "developer" else role, text)
     for call in message.get("tool_calls") or ():
-        names[call["id"]] = call["function"]["name"]
-        yield Turn("call", call["function"]["arguments"], call["function"]["name"])
+        names[call["id"]] = _called(call["function"])
+        yield Turn("call", call["function"]["arguments"], names[call["id"]])
+
+
+def _called(function: dict[str, Any]) -> str:
+    """The tool that is meant, also where a hidden one is called through another."""
+    with suppress(ValueError, KeyError, TypeError):
+        if function["name"] == "tool_call":
+            return str(json.loads(function["arguments"])["name"])
+    return str(function["name"])
 
 
 def anthropic_messages(body: dict[str, Any]) -> Conversation:

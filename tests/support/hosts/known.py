@@ -8,6 +8,7 @@ from pathlib import Path
 
 from support.hosts.host import Host
 from support.hosts.model import ScriptedModel
+from support.hosts.pages import run
 from support.hosts.screen import HostScreen
 from support.hosts.world import HostWorld
 
@@ -185,7 +186,7 @@ def _qwen_settled(world: HostWorld, _: ScriptedModel) -> None:
 
 QWEN = Host(
     name="qwen",
-    argv=("qwen",),
+    argv=("qwen", "--approval-mode", "default"),
     environment=_qwen_environment,
     settle=_qwen_settled,
     ready="Type your message",
@@ -204,7 +205,15 @@ def _goose_environment(_: HostWorld, model: ScriptedModel) -> Mapping[str, str]:
     }
 
 
-GOOSE = Host(name="goose", argv=("goose", "session"), environment=_goose_environment, ready="🪿|>|goose", cancel=("\x03",), form="May it run")
+GOOSE = Host(
+    name="goose",
+    argv=("goose", "session"),
+    environment=_goose_environment,
+    ready="Enter to send",
+    form="◆ ",
+    say_yes_once=_press_enter,
+    cancels_by_quitting=True,
+)
 
 
 def _continue_settled(world: HostWorld, model: ScriptedModel) -> None:
@@ -231,13 +240,18 @@ def _continue_environment(_: HostWorld, __: ScriptedModel) -> Mapping[str, str]:
 
 CONTINUE = Host(
     name="continue",
-    argv=("cn", "--config", "~/.continue/config.yaml"),
+    argv=("cn", "--config", "{home}/.continue/config.yaml"),
     environment=_continue_environment,
     settle=_continue_settled,
     ready="Ask anything|>",
 )
 
-CLINE = Host(name="cline", argv=("cline", "--tui"), ready="Ask|>")
+
+def _cline_settled(world: HostWorld, model: ScriptedModel) -> None:
+    run(f"cline auth -p openai -k none -m gpt-4o -b {model.address}/v1", world, world.environment(model))
+
+
+CLINE = Host(name="cline", argv=("cline", "--tui"), settle=_cline_settled, ready="What can I do for you")
 
 
 def _write(file: Path, text: str) -> None:

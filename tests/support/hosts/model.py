@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from support.hosts.conversation import FORMS, Conversation, Tool, Turn, form_of
+from support.hosts.conversation import FORMS, Conversation, Tool, form_of
 from support.hosts.replies import REPLIES, Reply, Said
 from support.hosts.transcripts import Transcript
 
-__all__ = ["OUR_TOOLS", "Call", "ScriptedModel", "scripted_model"]
+__all__ = ["MISSING", "OUR_TOOLS", "Call", "ScriptedModel", "scripted_model"]
 
 OUR_TOOLS = ("load_skill", "skills_run_script", "read_skill_file")
 PLAN = re.compile(r"plan-(\w+)")
-SEARCHES = {
-    "ToolSearch": lambda wanted: {"query": f"select:mcp__skillkit__{wanted}", "max_results": 5},
-    "tool_search": lambda wanted: {"query": f"skillkit {wanted}", "limit": 8},
-}
+SEARCHES = ("ToolSearch", "tool_search")
+MISSING = "There is no tool"
+THROUGH = "tool_call"
+"""Calls a tool that a search found and that is not offered by itself."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,13 @@ class ScriptedModel(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def tools(self) -> dict[str, Tool]:
-        """Ours, as the host offered them to the model: by the name that we gave them."""
+    def tools(self) -> dict[str, str]:
+        """Ours, by the name that we gave them -> the one that the model knows them by."""
         with self.lock:
-            seen = [tool for each in self.conversations for tool in each.tools]
-        return {own: tool for tool in seen for own in OUR_TOOLS if tool.name.endswith(own)}
+            seen = list(self.conversations)
+        shown = {own: tool.name for each in seen for own, tool in _own_tools(each).items()}
+        hidden = {own: name for each in seen for own in OUR_TOOLS if (name := _hidden_name(each, own))}
+        return hidden | shown
 
     def results(self, plan: str) -> list[str]:
         """What our tools answered in this plan, as the model was last told."""
@@ -84,33 +86,48 @@ class ScriptedModel(ThreadingHTTPServer):
         if len(done) >= len(steps):
             return Said(f"Plan {plan} is over.")
         step = steps[len(done)]
-        return _call(conversation, step) or Said(f"There is no tool {step.tool}.")
+        return _call(conversation, step) or Said(f"{MISSING} {step.tool}.")
 
 
 def _call(conversation: Conversation, step: Call) -> Said | None:
-    offered = {tool.name: tool for tool in conversation.tools}
-    wanted = next((tool for tool in conversation.tools if tool.name.endswith(step.tool)), None)
+    wanted = _own_tools(conversation).get(step.tool)
     if wanted is not None:
         return Said(tool=wanted, arguments=dict(step.arguments))
-    searched = sum(turn.kind == "call" and turn.tool in SEARCHES for turn in conversation.turns)
+    offered = {tool.name: tool for tool in conversation.tools}
+    name = _hidden_name(conversation, step.tool)
     search = next((name for name in SEARCHES if name in offered), None)
-    if search is None or searched > 5:
+    searched = [turn for turn in conversation.turns if turn.kind == "call" and turn.tool in SEARCHES and name in turn.text]
+    if not name or search is None:
         return None
-    return Said(tool=offered[search], arguments=SEARCHES[search](step.tool))
+    if not searched:
+        return Said(tool=offered[search], arguments={"query": f"select:{name}", "max_results": 5})
+    return Said(tool=offered[THROUGH], arguments={"name": name, "arguments": step.arguments}) if THROUGH in offered else None
+
+
+def _hidden_name(conversation: Conversation, tool: str) -> str:
+    """As the host mentions it where it does not offer the tool itself."""
+    told = "\n".join(turn.text for turn in conversation.turns if turn.kind in ("system", "user"))
+    found = re.search(rf"\b\w*skillkit\w*{tool}\b", told)
+    return found[0] if found else ""
+
+
+def _own_tools(conversation: Conversation) -> dict[str, Tool]:
+    """By the name that we gave them; some hosts have a tool of their own that is called alike."""
+    ending = [(own, tool) for tool in conversation.tools for own in OUR_TOOLS if tool.name.endswith(own)]
+    ending.sort(key=lambda each: "skillkit" in each[1].name + each[1].namespace)
+    return dict(ending)
 
 
 def _plan_of(conversation: Conversation) -> tuple[str, list[str]] | None:
     """The plan that the person named last, and what our tools answered since."""
+    own = {tool.name for tool in _own_tools(conversation).values()}
+    own |= {_hidden_name(conversation, tool) for tool in OUR_TOOLS}
     turns = conversation.turns
     for at in range(len(turns) - 1, -1, -1):
         named = PLAN.findall(turns[at].text) if turns[at].kind == "user" else []
         if named:
-            return named[-1], [turn.text for turn in turns[at:] if _is_ours(turn)]
+            return named[-1], [turn.text for turn in turns[at:] if turn.kind == "result" and turn.tool in own - {""}]
     return None
-
-
-def _is_ours(turn: Turn) -> bool:
-    return turn.kind == "result" and turn.tool.endswith(OUR_TOOLS)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from support.hosts.host import Host
-from support.hosts.model import ScriptedModel
+from support.hosts.model import MISSING, ScriptedModel
 from support.hosts.pages import add_as_the_page_says
 from support.hosts.screen import HostScreen
 from support.hosts.world import SCRIPT_WORD, SKILL, HostWorld, wait_until
@@ -49,7 +49,7 @@ def sit_down(host: Host, world: HostWorld, model: ScriptedModel) -> Sitting:
         add_as_the_page_says(host.name, world, environment)
     if sitting.failed:
         return sitting
-    with HostScreen(host.argv, environment, world.project, world.transcript) as screen:
+    with HostScreen([word.format(home=world.home) for word in host.argv], environment, world.project, world.transcript) as screen:
         person = _Person(host, world, model, screen, environment, sitting)
         for name, stage in person.stages().items():
             with _stage(sitting, name):
@@ -58,7 +58,7 @@ def sit_down(host: Host, world: HostWorld, model: ScriptedModel) -> Sitting:
     with _stage(sitting, "left"):
         world.wait_until_gone()
     sitting.left["quit"] = world.processes()
-    sitting.tools = {own: tool.name for own, tool in model.tools().items()}
+    sitting.tools = model.tools()
     sitting.results = {plan: model.results(plan) for plan in model.plans}
     sitting.records = world.records()
     sitting.refused = list(model.refused)
@@ -94,8 +94,15 @@ class _Person:
 
     def greet(self) -> None:
         """Loads the skill and runs a script; the person says yes once, in the form or at a terminal of their own."""
-        self.say("greet")
-        self.attend(lambda: self.model.is_over("greet"), "the script ran", answer=True)
+        for times in range(1, 5):
+            self.say("greet")
+            self.attend(lambda: self.is_greeted() or self.screen.text.count(MISSING) >= times, "the script ran", answer=True)
+            if self.is_greeted():
+                return
+            time.sleep(3)  # it took words before it knew its servers
+
+    def is_greeted(self) -> bool:
+        return self.model.is_over("greet")
 
     def time_out(self) -> None:
         self.world.skillkit(self.environment, "trust", "add", SKILL, "--yes")
