@@ -243,7 +243,9 @@ CONTINUE = Host(
     argv=("cn", "--config", "{home}/.continue/config.yaml"),
     environment=_continue_environment,
     settle=_continue_settled,
-    ready="Ask anything|>",
+    ready="Ask anything",
+    gates={r"Would you like to continue\?": "\t"},
+    cancels_by_quitting=True,
 )
 
 
@@ -251,7 +253,7 @@ def _cline_settled(world: HostWorld, model: ScriptedModel) -> None:
     run(f"cline auth -p openai -k none -m gpt-4o -b {model.address}/v1", world, world.environment(model))
 
 
-CLINE = Host(name="cline", argv=("cline", "--tui"), settle=_cline_settled, ready="What can I do for you")
+CLINE = Host(name="cline", argv=("cline", "--tui"), settle=_cline_settled, ready="Auto-approve", gates={"any other key to close": "\x1b"}, cancels_by_quitting=True)
 
 
 def _write(file: Path, text: str) -> None:

@@ -45,7 +45,9 @@ def write(block: Block, world: HostWorld) -> None:
     file = Path(block.title.replace("~", str(world.home), 1))
     file = world.project / file
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(as_here(block.text, world), encoding="utf-8")
+    # Settings that are there stay there; a JSON file is whole by itself.
+    before = file.read_text(encoding="utf-8") if file.exists() and file.suffix != ".json" else ""
+    file.write_text(before + as_here(block.text, world), encoding="utf-8")
     world.transcript.write(f"WROTE {block.title}", block.text.splitlines())
 
 

@@ -56,8 +56,9 @@ def sit_down(host: Host, world: HostWorld, model: ScriptedModel) -> Sitting:
                 sitting.require("start", "greet")
                 stage()
     with _stage(sitting, "left"):
-        world.wait_until_gone()
-    sitting.left["quit"] = world.processes()
+        wait_until(lambda: not world.own_processes(), "our processes are gone", 15)
+    sitting.left["quit"] = world.own_processes()
+    world.end_the_rest()
     sitting.tools = model.tools()
     sitting.results = {plan: model.results(plan) for plan in model.plans}
     sitting.records = world.records()
@@ -100,6 +101,7 @@ class _Person:
             if self.is_greeted():
                 return
             time.sleep(3)  # it took words before it knew its servers
+        raise AssertionError(f"it never knew our tools\n{self.screen.text}")
 
     def is_greeted(self) -> bool:
         return self.model.is_over("greet")
@@ -132,26 +134,30 @@ class _Person:
         self.screen.capture("while a script runs")
 
     def say(self, plan: str) -> None:
+        self.attend(lambda: self.screen.has(self.host.ready), "it takes words")
         self.screen.wait_for(self.host.ready)
         self.screen.type(f"Follow plan-{plan}.")
 
     def attend(self, is_done: Callable[[], bool], what: str, *, answer: bool = False) -> None:
         """Until it is so; meanwhile the host's own questions get a yes, and ours too where `answer` says so."""
         until = time.monotonic() + PATIENCE_SECONDS
-        while not is_done():
+        while self.says_yes_to_the_host() or not is_done():
             if time.monotonic() > until:
                 self.screen.capture(f"never: {what}")
                 raise AssertionError(f"never: {what}\n{self.screen.text}")
-            keys = next((keys for shown, keys in self.host.gates.items() if self.screen.has(shown)), None)
-            if keys is not None:
-                self.screen.capture("a question of the host's own")
-                self.screen.press(keys, "the host's own question")
-                time.sleep(1)
-            elif answer and self.host.form:
+            if answer and self.host.form:
                 self.fill_in_form()
             elif answer:
                 answer = not self.world.answer_what_waits(self.environment, "yes_once")
             time.sleep(0.1)
+
+    def says_yes_to_the_host(self) -> bool:
+        keys = next((keys for shown, keys in self.host.gates.items() if self.screen.has(shown)), None)
+        if keys is not None:
+            self.screen.capture("a question of the host's own")
+            self.screen.press(keys, "the host's own question")
+            time.sleep(1)
+        return keys is not None
 
     def fill_in_form(self) -> None:
         if not self.screen.has(self.host.form):

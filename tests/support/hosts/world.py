@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,9 +144,6 @@ class HostWorld:
             self.skillkit(environment, "approvals", "answer", waiting[0].id, option)
         return bool(waiting)
 
-    def wait_until_gone(self, seconds: float = 15) -> None:
-        wait_until(lambda: not self.processes(), "everything that was started here is gone", seconds)
-
     def records(self, script: str = "") -> list[dict[str, Any]]:
         if not self.state.exists():
             return []
@@ -169,6 +168,17 @@ class HostWorld:
             if self.token.encode() in told and word.encode() in words and words:
                 found[int(entry.name)] = words.replace(b"\0", b" ").decode("utf-8", "replace")[:200]
         return found
+
+    def own_processes(self) -> dict[int, str]:
+        """Ours alone: the server, and what it runs."""
+        return {each: words for each, words in self.processes().items() if "skillkit" in words or SCRIPT_WORD in words}
+
+    def end_the_rest(self) -> None:
+        """What a host leaves behind by itself, such as a daemon."""
+        for each, words in self.processes().items():
+            self.transcript.write(f"ENDED what the host left: {words}")
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
 
 
 def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 40, *, every: float = 0.1) -> None:
