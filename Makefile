@@ -4,19 +4,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 
-.PHONY: demo test test-slow examples check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
+.PHONY: demo test test-slow examples hosts check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
 
 test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow and not hosts"
 
 test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser, along every page of the docs
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto -m "slow and not hosts"
 
 examples: $(EXAMPLES_VENV)/.examples-ready  ## the examples for other frameworks, in an environment of their own
 	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
+
+hosts: $(VENV)/.dev-ready system  ## real agent hosts with a scripted model; HOSTS=all for those that fewer people use too
+	tools/hosts
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m hosts tests/hosts
+	@echo "What each host and its model saw: hosts-transcripts/"
 
 check: $(VENV)/.dev-ready  ## style, types, architecture
 	$(BIN)/ruff check .
@@ -69,4 +74,4 @@ $(EXAMPLES_VENV)/.examples-ready: pyproject.toml requirements-examples.txt tools
 	@tools/setup $(EXAMPLES_VENV) examples
 
 clean:
-	rm -rf $(VENV) $(EXAMPLES_VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EXAMPLES_VENV) .versions .tools hosts-transcripts build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -40,8 +40,10 @@ class Host:
     cancel: tuple[str, ...] = ("\x1b",)
     cancels_by_quitting: bool = False
     """Where its own key tells the server nothing."""
-    form_rows: Callable[[list[str]], list[str]] | None = None
-    """The rows of the screen that are our question."""
+    form_begins: str = ""
+    """The row before our words in the form; where there is none, they begin with the row that names the script."""
+    form_rows: int = 8
+    """In how many rows what runs, its risks and its reach must stand; hosts that wrap long lines need more."""
 
 
 def installed(name: str) -> Path | None:

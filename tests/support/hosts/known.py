@@ -47,6 +47,8 @@ CLAUDE_CODE = Host(
     settle=_claude_settled,
     ready=r"(?m)^❯",
     form="requests your input",
+    form_begins="requests your input",
+    form_rows=3,
     say_yes_once=_claude_yes,
 )
 
@@ -85,11 +87,12 @@ def _codex_yes(screen: HostScreen) -> None:
 
 CODEX = Host(
     name="codex",
-    argv=("codex", "-c", "mcp_servers.skillkit.required=true"),
+    argv=("codex",),
     settle=_codex_settled,
     ready="›",
     gates={"Allow the skillkit MCP server to run tool": "\r"},
     form="Field 1/1",
+    form_begins="Field 1/1",
     say_yes_once=_codex_yes,
 )
 

@@ -8,12 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from support.doc_pages import ROOT, Block, blocks_of, commands_of
-from support.hosts.world import HostWorld
+from support.hosts.world import SCRIPT_WORD, SKILL, HostWorld
 
-__all__ = ["HOST_PAGES", "add_as_the_page_says", "blocks_of_page", "follow"]
+__all__ = ["HOST_PAGES", "RUN_HERE", "add_as_the_page_says", "blocks_of_page", "follow", "run"]
 
 HOST_PAGES = ROOT / "docs/how-to/hosts"
 ADDING = "## Add skillkit\n"
+RUN_HERE = "run by tests/hosts/test_pages.py"
+HERE = {
+    "Use csv-report on sales.csv": "Follow plan-greet.",
+    "csv-report": SKILL,
+    "scripts/report.py": "scripts/greet.py",
+    "--sample": f"{SCRIPT_WORD}-here",
+}
 
 
 def blocks_of_page(name: str, heading: str = "") -> list[Block]:
@@ -26,27 +33,29 @@ def blocks_of_page(name: str, heading: str = "") -> list[Block]:
 
 
 def add_as_the_page_says(name: str, world: HostWorld, environment: Mapping[str, str]) -> None:
-    """The first block under the heading: a command, or a file by its title."""
-    first = blocks_of_page(name, ADDING)[0]
-    assert "skillkit" in first.text
-    follow(first, world, environment)
+    """All that stands under the heading: commands, and files by their title."""
+    for block in blocks_of_page(name, ADDING):
+        assert "skillkit" in block.text or "mcp" in block.text
+        follow(block, world, environment)
 
 
-def follow(block: Block, world: HostWorld, environment: Mapping[str, str]) -> None:
+def follow(block: Block, world: HostWorld, environment: Mapping[str, str]) -> list[str]:
+    """What its commands said; a block with a title is the file of that name."""
     if block.title:
         write(block, world)
-        return
+        return []
     assert block.language == "console", f"{block.language} without a title"
-    for command in commands_of(block.text):
-        run(command.text, world, environment)
+    return [run(command.text, world, environment) for command in commands_of(block.text)]
 
 
 def write(block: Block, world: HostWorld) -> None:
     file = Path(block.title.replace("~", str(world.home), 1))
     file = world.project / file
     file.parent.mkdir(parents=True, exist_ok=True)
-    # Settings that are there stay there; a JSON file is whole by itself.
+    # Settings that are there stay there, but for the table that this one is; a JSON file is whole by itself.
     before = file.read_text(encoding="utf-8") if file.exists() and file.suffix != ".json" else ""
+    table = re.escape(block.text.splitlines()[0])
+    before = re.sub(rf"^{table}\n(?:(?!\[).*\n?)*", "", before, flags=re.MULTILINE) if table.startswith(r"\[") else before
     file.write_text(before + as_here(block.text, world), encoding="utf-8")
     world.transcript.write(f"WROTE {block.title}", block.text.splitlines())
 
@@ -69,5 +78,8 @@ def run(words: str, world: HostWorld, environment: Mapping[str, str]) -> str:
 
 
 def as_here(text: str, world: HostWorld) -> str:
-    """A page names the reader's folders in place of these."""
-    return text.replace("/home/you/project", str(world.project)).replace("/home/you", str(world.home))
+    """A page names the reader's folders, an example's skill and a wish in place of these."""
+    text = text.replace("/home/you/project", str(world.project)).replace("/home/you", str(world.home))
+    for words, ours in HERE.items():
+        text = text.replace(words, ours)
+    return text

@@ -17,6 +17,7 @@ from support.hosts.world import SCRIPT_WORD, SKILL, HostWorld, wait_until
 __all__ = ["Sitting", "sit_down"]
 
 PATIENCE_SECONDS = 60
+SERVER_SECONDS = 10
 
 
 @dataclass
@@ -91,6 +92,11 @@ class _Person:
     def start(self) -> None:
         self.attend(lambda: self.screen.has(self.host.ready), "it takes words")
         self.screen.wait_for(self.host.ready)
+        # Some keep for a whole conversation the tools that they knew when it began.
+        until = time.monotonic() + SERVER_SECONDS
+        while not self.world.own_processes() and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(2)
         self.screen.capture("ready")
 
     def greet(self) -> None:
