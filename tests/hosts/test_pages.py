@@ -17,9 +17,10 @@ from support.hosts.host import VERSIONS
 from support.hosts.known import HOSTS
 from support.hosts.model import ScriptedModel
 from support.hosts.pages import HOST_PAGES, RUN_HERE, blocks_of_page, follow, run
-from support.hosts.world import SCRIPT_WORD, HostWorld
+from support.hosts.world import SCRIPT_WORD, HostWorld, wait_until
 
 pytestmark = pytest.mark.timeout(300)
+UNATTENDED = "## Without a person at the terminal"
 MCP_PAGE = HOST_PAGES.parent / "mcp.md"
 
 
@@ -42,10 +43,12 @@ def test_a_page_is_followed_to_a_run_without_a_person(name: str, host_world: tup
     host.settle(world, model)
     for block in blocks_of_page(name):
         follow(block, world, environment)
+    wait_until(lambda: not world.own_processes(), "nothing of ours is left", 20)
+    if UNATTENDED not in (HOST_PAGES / f"{name}.md").read_text(encoding="utf-8"):
+        return
     assert any(SCRIPT_WORD in result and "hello" in result for result in model.results("greet")), model.results("greet")
     started = next(each for each in world.records("greet.py") if each["kind"] == "started")
     assert started["reasons"] == ["Trusted."]
-    assert world.own_processes() == {}
 
 
 @pytest.mark.parametrize("name", ["inspector"])
@@ -55,9 +58,9 @@ def test_the_inspector_lists_verifies_loads_and_runs(name: str, host_world: tupl
         said for block in blocks_of_page(name) for said in follow(block, world, world.environment(model))
     ]
     everything = "\n".join(told)
-    for word in ('"name": "load_skill"', '"name": "skills_run_script"', "marigold", "hello", "0 errors"):
+    for word in ('"name": "load_skill"', '"name": "skills_run_script"', "marigold", f"hello {SCRIPT_WORD}", "no conformance errors"):
         assert word in everything
-    assert world.own_processes() == {}
+    wait_until(lambda: not world.own_processes(), "nothing of ours is left", 20)
 
 
 @pytest.mark.parametrize("name", ["claude-code"])
@@ -65,7 +68,7 @@ def test_the_command_for_http_connects(name: str, host_world: tuple[HostWorld, S
     """As the page on MCP gives it: the header comes last."""
     world, model = host_world
     host = HOSTS[name]
-    environment = world.environment(model, host.environment(world, model)) | {"SKILLKIT_MCP_TOKEN": "a-token"}
+    environment = world.environment(model, host.environment(world, model)) | {"SKILLKIT_MCP_TOKEN": "0123456789abcdef" * 4}
     host.settle(world, model)
     section = MCP_PAGE.read_text(encoding="utf-8").partition("## Over HTTP\n")[2].partition("\n## ")[0]
     block = next(block for block in blocks_of(section) if block.language == "console")

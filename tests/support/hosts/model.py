@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ __all__ = ["MISSING", "OUR_TOOLS", "Call", "ScriptedModel", "scripted_model"]
 OUR_TOOLS = ("load_skill", "skills_run_script", "read_skill_file")
 PLAN = re.compile(r"plan-(\w+)")
 SEARCHES = ("ToolSearch", "tool_search")
+SEARCHES_AT_MOST = 20
+THINKING_SECONDS = 1
 MISSING = "There is no tool"
 THROUGH = "tool_call"
 """Calls a tool that a search found and that is not offered by itself."""
@@ -94,14 +97,20 @@ def _call(conversation: Conversation, step: Call) -> Said | None:
     if wanted is not None:
         return Said(tool=wanted, arguments=dict(step.arguments))
     offered = {tool.name: tool for tool in conversation.tools}
-    name = _hidden_name(conversation, step.tool)
-    search = next((name for name in SEARCHES if name in offered), None)
-    searched = [turn for turn in conversation.turns if turn.kind == "call" and turn.tool in SEARCHES and name in turn.text]
-    if not name or search is None:
+    search = next((offered[name] for name in SEARCHES if name in offered), None)
+    if search is None or not any("skillkit" in turn.text for turn in conversation.turns):
         return None
-    if not searched:
-        return Said(tool=offered[search], arguments={"query": f"select:{name}", "max_results": 5})
-    return Said(tool=offered[THROUGH], arguments={"name": name, "arguments": step.arguments}) if THROUGH in offered else None
+    # A server that is still connecting has no names of tools yet; then the search is by words, and waits for it.
+    name = _hidden_name(conversation, step.tool)
+    searched = [turn for turn in conversation.turns if turn.kind == "call" and turn.tool in SEARCHES]
+    is_told_to_wait = "still connecting" in conversation.turns[-1].text and len(searched) < SEARCHES_AT_MOST
+    if searched and is_told_to_wait:
+        time.sleep(THINKING_SECONDS)
+    if is_told_to_wait or not any(step.tool in turn.text for turn in searched):
+        return Said(tool=search, arguments={"query": f"select:{name}" if name else f"skillkit {step.tool}", "max_results": 5})
+    if name and THROUGH in offered:
+        return Said(tool=offered[THROUGH], arguments={"name": name, "arguments": step.arguments})
+    return None
 
 
 def _hidden_name(conversation: Conversation, tool: str) -> str:
