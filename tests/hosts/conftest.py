@@ -63,11 +63,10 @@ def in_one_worker(names: list[str]) -> list[object]:
 
 
 @pytest.fixture(scope="session", params=in_one_worker(HOSTS_HERE))
-def sitting(request: pytest.FixtureRequest) -> Iterator[Sitting]:
+def sitting(request: pytest.FixtureRequest) -> Sitting:
     host: Host = HOSTS[request.param]
     with made_world(host.name, "sitting") as (world, model):
-        seen = sit_down(host, world, model)
-    yield seen
+        return sit_down(host, world, model)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from support.hosts.here import HOSTS_HERE
 from support.doc_pages import blocks_of, commands_of
+from support.hosts.here import HOSTS_HERE
 from support.hosts.host import VERSIONS
 from support.hosts.known import HOSTS
 from support.hosts.model import ScriptedModel
@@ -54,11 +54,15 @@ def test_a_page_is_followed_to_a_run_without_a_person(name: str, host_world: tup
 @pytest.mark.parametrize("name", ["inspector"])
 def test_the_inspector_lists_verifies_loads_and_runs(name: str, host_world: tuple[HostWorld, ScriptedModel]) -> None:
     world, model = host_world
-    told = [
-        said for block in blocks_of_page(name) for said in follow(block, world, world.environment(model))
-    ]
+    told = [said for block in blocks_of_page(name) for said in follow(block, world, world.environment(model))]
     everything = "\n".join(told)
-    for word in ('"name": "load_skill"', '"name": "skills_run_script"', "marigold", f"hello {SCRIPT_WORD}", "no conformance errors"):
+    for word in (
+        '"name": "load_skill"',
+        '"name": "skills_run_script"',
+        "marigold",
+        f"hello {SCRIPT_WORD}",
+        "no conformance errors",
+    ):
         assert word in everything
     wait_until(lambda: not world.own_processes(), "nothing of ours is left", 20)
 
@@ -68,7 +72,9 @@ def test_the_command_for_http_connects(name: str, host_world: tuple[HostWorld, S
     """As the page on MCP gives it: the header comes last."""
     world, model = host_world
     host = HOSTS[name]
-    environment = world.environment(model, host.environment(world, model)) | {"SKILLKIT_MCP_TOKEN": "0123456789abcdef" * 4}
+    environment = world.environment(model, host.environment(world, model)) | {
+        "SKILLKIT_MCP_TOKEN": "0123456789abcdef" * 4
+    }
     host.settle(world, model)
     section = MCP_PAGE.read_text(encoding="utf-8").partition("## Over HTTP\n")[2].partition("\n## ")[0]
     block = next(block for block in blocks_of(section) if block.language == "console")

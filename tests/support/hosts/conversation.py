@@ -79,13 +79,17 @@ def _anthropic_turn(role: str, part: dict[str, Any], names: dict[str, str]) -> I
             yield Turn("call", json.dumps(part["input"]), part["name"])
         case "tool_result":
             yield Turn("result", _text(part.get("content")), names.get(part["tool_use_id"], ""))
+        case _:
+            return
 
 
 def openai_responses(body: dict[str, Any]) -> Conversation:
     names: dict[str, str] = {}
     turns = [Turn("system", body["instructions"])] if body.get("instructions") else []
     given = body["input"]
-    items = [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
+    items: list[dict[str, Any]] = (
+        [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
+    )
     tools = [tool for each in body.get("tools") or () for tool in _responses_tools(each)]
     for item in items:
         turns += _responses_turns(item, names)
@@ -113,6 +117,8 @@ def _responses_turns(item: dict[str, Any], names: dict[str, str]) -> Iterator[Tu
         case "function_call_output" | "custom_tool_call_output" | "tool_search_output":
             said = item.get("output", item.get("tools"))
             yield Turn("result", _text(said), names.get(item.get("call_id", ""), item["type"]))
+        case _:
+            return
 
 
 def gemini_content(body: dict[str, Any]) -> Conversation:

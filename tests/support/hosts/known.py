@@ -14,7 +14,8 @@ from support.hosts.world import HostWorld
 
 __all__ = ["HOSTS"]
 
-DOWN, RIGHT = "\x1b[B", "\x1b[C"
+RIGHT = "\x1b[C"
+PROMPT = "\u276f"
 
 
 def _claude_environment(_: HostWorld, model: ScriptedModel) -> Mapping[str, str]:
@@ -45,7 +46,7 @@ CLAUDE_CODE = Host(
     argv=("claude", "--allowedTools", "mcp__skillkit"),
     environment=_claude_environment,
     settle=_claude_settled,
-    ready=r"(?m)^❯",
+    ready=rf"(?m)^{PROMPT}",
     form="requests your input",
     form_begins="requests your input",
     form_rows=3,
@@ -89,7 +90,7 @@ CODEX = Host(
     name="codex",
     argv=("codex",),
     settle=_codex_settled,
-    ready="›",
+    ready="\u203a",
     gates={"Allow the skillkit MCP server to run tool": "\r"},
     form="Field 1/1",
     form_begins="Field 1/1",
@@ -133,7 +134,9 @@ def _copilot_environment(_: HostWorld, model: ScriptedModel) -> Mapping[str, str
 
 
 def _copilot_settled(world: HostWorld, _: ScriptedModel) -> None:
-    _write(world.home / ".copilot/config.json", json.dumps({"trusted_folders": [str(world.project)], "banner": "never"}))
+    _write(
+        world.home / ".copilot/config.json", json.dumps({"trusted_folders": [str(world.project)], "banner": "never"})
+    )
 
 
 COPILOT = Host(
@@ -141,7 +144,7 @@ COPILOT = Host(
     argv=("copilot",),
     environment=_copilot_environment,
     settle=_copilot_settled,
-    ready="❯",
+    ready=PROMPT,
     gates={"Do you want to use this tool": "\r"},
     form=r"ctrl\+d decline",
     say_yes_once=_press_enter,
@@ -155,12 +158,22 @@ def _opencode_settled(world: HostWorld, model: ScriptedModel) -> None:
         "options": {"baseURL": f"{model.address}/v1", "apiKey": "none"},
         "models": {"scripted": {"tool_call": True}},
     }
-    settings = {"model": "ours/scripted", "small_model": "ours/scripted", "autoupdate": False, "share": "disabled", "provider": {"ours": provider}}
+    settings = {
+        "model": "ours/scripted",
+        "small_model": "ours/scripted",
+        "autoupdate": False,
+        "share": "disabled",
+        "provider": {"ours": provider},
+    }
     _write(world.home / ".config/opencode/opencode.json", json.dumps(settings))
 
 
 def _opencode_environment(_: HostWorld, __: ScriptedModel) -> Mapping[str, str]:
-    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
+    return {
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    }
 
 
 OPENCODE = Host(
@@ -256,7 +269,14 @@ def _cline_settled(world: HostWorld, model: ScriptedModel) -> None:
     run(f"cline auth -p openai -k none -m gpt-4o -b {model.address}/v1", world, world.environment(model))
 
 
-CLINE = Host(name="cline", argv=("cline", "--tui"), settle=_cline_settled, ready="Auto-approve", gates={"any other key to close": "\x1b"}, cancels_by_quitting=True)
+CLINE = Host(
+    name="cline",
+    argv=("cline", "--tui"),
+    settle=_cline_settled,
+    ready="Auto-approve",
+    gates={"any other key to close": "\x1b"},
+    cancels_by_quitting=True,
+)
 
 
 def _write(file: Path, text: str) -> None:

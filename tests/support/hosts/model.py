@@ -67,7 +67,12 @@ class ScriptedModel(ThreadingHTTPServer):
     def results(self, plan: str) -> list[str]:
         """What our tools answered in this plan, as the model was last told."""
         with self.lock:
-            seen = [done for each in self.conversations if (found := _plan_of(each)) and found[0] == plan for done in [found[1]]]
+            seen = [
+                done
+                for each in self.conversations
+                if (found := _plan_of(each)) and found[0] == plan
+                for done in [found[1]]
+            ]
         return max(seen, key=len, default=[])
 
     def is_over(self, plan: str) -> bool:
@@ -107,7 +112,9 @@ def _call(conversation: Conversation, step: Call) -> Said | None:
     if searched and is_told_to_wait:
         time.sleep(THINKING_SECONDS)
     if is_told_to_wait or not any(step.tool in turn.text for turn in searched):
-        return Said(tool=search, arguments={"query": f"select:{name}" if name else f"skillkit {step.tool}", "max_results": 5})
+        return Said(
+            tool=search, arguments={"query": f"select:{name}" if name else f"skillkit {step.tool}", "max_results": 5}
+        )
     if name and THROUGH in offered:
         return Said(tool=offered[THROUGH], arguments={"name": name, "arguments": step.arguments})
     return None

@@ -55,7 +55,9 @@ def write(block: Block, world: HostWorld) -> None:
     # Settings that are there stay there, but for the table that this one is; a JSON file is whole by itself.
     before = file.read_text(encoding="utf-8") if file.exists() and file.suffix != ".json" else ""
     table = re.escape(block.text.splitlines()[0])
-    before = re.sub(rf"^{table}\n(?:(?!\[).*\n?)*", "", before, flags=re.MULTILINE) if table.startswith(r"\[") else before
+    before = (
+        re.sub(rf"^{table}\n(?:(?!\[).*\n?)*", "", before, flags=re.MULTILINE) if table.startswith(r"\[") else before
+    )
     file.write_text(before + as_here(block.text, world), encoding="utf-8")
     world.transcript.write(f"WROTE {block.title}", block.text.splitlines())
 

@@ -50,7 +50,7 @@ def chat_completions(said: Said, *, streamed: bool, model: str) -> Reply:
     if not streamed:
         choice = {"index": 0, "message": delta, "finish_reason": reason}
         return _json({**base, "object": "chat.completion", "choices": [choice], "usage": usage})
-    chunks = [
+    chunks: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]},
         {"choices": [], "usage": usage},
@@ -74,7 +74,7 @@ def anthropic_messages(said: Said, *, streamed: bool, model: str) -> Reply:
         return _json({**message, "content": [block], "stop_reason": reason, "stop_sequence": None})
     start = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
     ending = {"delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage}
-    events = [
+    events: list[Event] = [
         ("message_start", {"message": start}),
         ("content_block_start", {"index": 0, "content_block": empty}),
         ("content_block_delta", {"index": 0, "delta": delta}),
@@ -93,7 +93,7 @@ def openai_responses(said: Said, *, streamed: bool, model: str) -> Reply:
     done = {**base, "status": "completed", "output": [item], "usage": usage}
     if not streamed:
         return _json(done)
-    events = [
+    events: list[Event] = [
         ("response.created", {"response": {**base, "status": "in_progress", "output": []}}),
         ("response.output_item.added", {"output_index": 0, "item": item}),
         ("response.output_item.done", {"output_index": 0, "item": item}),
@@ -106,7 +106,13 @@ def openai_responses(said: Said, *, streamed: bool, model: str) -> Reply:
 def _responses_item(said: Said, number: int) -> dict[str, Any]:
     if said.tool is None:
         content = [{"type": "output_text", "text": said.text, "annotations": []}]
-        return {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": content}
+        return {
+            "type": "message",
+            "id": f"msg_{number}",
+            "role": "assistant",
+            "status": "completed",
+            "content": content,
+        }
     name, arguments = said.call
     if name == "tool_search":
         given = {"arguments": said.arguments, "execution": "client"}
@@ -131,7 +137,10 @@ def _json(value: dict[str, Any]) -> Reply:
 
 
 def _events(events: Iterable[Event], end: str = "") -> Reply:
-    lines = [f"event: {name}\ndata: {json.dumps(data)}\n\n" if name else f"data: {json.dumps(data)}\n\n" for name, data in events]
+    lines = [
+        f"event: {name}\ndata: {json.dumps(data)}\n\n" if name else f"data: {json.dumps(data)}\n\n"
+        for name, data in events
+    ]
     return Reply("text/event-stream", "".join([*lines, f"data: {end}\n\n" if end else ""]).encode())
 
 

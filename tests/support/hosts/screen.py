@@ -48,7 +48,9 @@ class _Screen(pyte.Screen):
 
 
 class HostScreen:
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, transcript: Transcript) -> None:
+    def __init__(
+        self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, transcript: Transcript
+    ) -> None:
         transcript.write(f"$ {' '.join(argv)}")
         words = [shutil.which(argv[0], path=environment["PATH"]) or argv[0], *argv[1:]]
         self.program = PtyProcess.spawn(words, cwd=str(folder), env=dict(environment), dimensions=(ROWS, COLUMNS))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from support.hosts.host import Host
@@ -16,7 +17,7 @@ from support.hosts.world import SCRIPT_WORD, SKILL, HostWorld, wait_until
 
 __all__ = ["Sitting", "sit_down"]
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 90
 SERVER_SECONDS = 10
 
 
@@ -50,7 +51,9 @@ def sit_down(host: Host, world: HostWorld, model: ScriptedModel) -> Sitting:
         add_as_the_page_says(host.name, world, environment)
     if sitting.failed:
         return sitting
-    with HostScreen([word.format(home=world.home) for word in host.argv], environment, world.project, world.transcript) as screen:
+    with HostScreen(
+        [word.format(home=world.home) for word in host.argv], environment, world.project, world.transcript
+    ) as screen:
         person = _Person(host, world, model, screen, environment, sitting)
         for name, stage in person.stages().items():
             with _stage(sitting, name):
@@ -103,11 +106,14 @@ class _Person:
         """Loads the skill and runs a script; the person says yes once, in the form or at a terminal of their own."""
         for times in range(1, 5):
             self.say("greet")
-            self.attend(lambda: self.is_greeted() or self.screen.text.count(MISSING) >= times, "the script ran", answer=True)
+            self.attend(partial(self.is_greeted_or_lost, times), "the script ran", answer=True)
             if self.is_greeted():
                 return
             time.sleep(3)  # it took words before it knew its servers
         raise AssertionError(f"it never knew our tools\n{self.screen.text}")
+
+    def is_greeted_or_lost(self, times: int) -> bool:
+        return self.is_greeted() or self.screen.text.count(MISSING) >= times
 
     def is_greeted(self) -> bool:
         return self.model.is_over("greet")

@@ -33,10 +33,20 @@ class Transcript:
     def conversed(self, path: str, conversation: Any, said: Any) -> None:
         """What the model was told that it did not know yet, and what it said."""
         told = [f"tools: {', '.join(tool.name for tool in conversation.tools) or 'none'}"]
-        told += [f"tool {tool.name}: {_cut(tool.description)}" for tool in conversation.tools if self._is_new("tool", tool.name, tool.description) and "skill" in tool.name]
-        told += [f"{turn.kind} {turn.tool}: {_cut(turn.text)}" for turn in conversation.turns if self._is_new(turn.kind, turn.tool, turn.text)]
+        told += [
+            f"tool {tool.name}: {_cut(tool.description)}"
+            for tool in conversation.tools
+            if self._is_new("tool", tool.name, tool.description) and "skill" in tool.name
+        ]
+        told += [
+            f"{turn.kind} {turn.tool}: {_cut(turn.text)}"
+            for turn in conversation.turns
+            if self._is_new(turn.kind, turn.tool, turn.text)
+        ]
         answer = said.text if said.tool is None else f"calls {said.tool.name} {said.arguments}"
-        self.write(f"MODEL {path.partition('?')[0]}", [line for each in [*told, f"=> {answer}"] for line in each.splitlines()])
+        self.write(
+            f"MODEL {path.partition('?')[0]}", [line for each in [*told, f"=> {answer}"] for line in each.splitlines()]
+        )
 
     def _is_new(self, *what: str) -> bool:
         key = (what[0], what[1], what[2])

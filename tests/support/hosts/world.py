@@ -27,7 +27,7 @@ SKILL = "host-probe"
 WORD = "marigold"
 SCRIPT_WORD = "said-to-the-script"
 """Stands in the arguments of every process of a script, and of no other."""
-TIMEOUT_SECONDS = 10
+TIMEOUT_SECONDS = 15
 FILES = {
     f"skills/{SKILL}/SKILL.md": f"""---
 name: {SKILL}
@@ -126,7 +126,13 @@ class HostWorld:
     def skillkit(self, environment: Mapping[str, str], *words: str) -> str:
         """What the command says to a person at a terminal of their own, outside the host."""
         child = pexpect.spawn(
-            sys.executable, ["-m", "skillkit", *words], cwd=str(self.project), env=dict(environment) | {"NO_COLOR": "1"}, encoding="utf-8", timeout=60, dimensions=(60, 200)
+            sys.executable,
+            ["-m", "skillkit", *words],
+            cwd=str(self.project),
+            env=dict(environment) | {"NO_COLOR": "1"},
+            encoding="utf-8",
+            timeout=60,
+            dimensions=(60, 200),
         )
         said = str(child.read())
         child.close()
