@@ -20,7 +20,7 @@ examples: $(EXAMPLES_VENV)/.examples-ready  ## the examples for other frameworks
 
 hosts: $(VENV)/.dev-ready system  ## real agent hosts with a scripted model; HOSTS=all for those that fewer people use too
 	tools/hosts
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m hosts tests/hosts
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m hosts tests/hosts
 	@echo "What each host and its model saw: hosts-transcripts/"
 
 check: $(VENV)/.dev-ready  ## style, types, architecture

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from support.doc_pages import ROOT
-from support.hosts.here import HOSTS_HERE
 from support.hosts.host import INSTALLED, Host, installed
 from support.hosts.known import HOSTS
 from support.hosts.model import ScriptedModel, scripted_model
@@ -53,18 +52,14 @@ def made_world(name: str, title: str) -> Iterator[tuple[HostWorld, ScriptedModel
         with scripted_model(PLANS(world.token), transcript) as model:
             yield world, model
     finally:
-        world.end_the_rest()
+        world.end(world.processes())
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def in_one_worker(names: list[str]) -> list[object]:
-    """What one sitting saw is judged by several tests: they belong together."""
-    return [pytest.param(name, marks=pytest.mark.xdist_group(name), id=name) for name in names]
-
-
-@pytest.fixture(scope="session", params=in_one_worker(HOSTS_HERE))
+@pytest.fixture(scope="class")
 def sitting(request: pytest.FixtureRequest) -> Sitting:
-    host: Host = HOSTS[request.param]
+    """With the host that the class names; what it saw is judged by all its tests."""
+    host: Host = HOSTS[request.cls.name]
     with made_world(host.name, "sitting") as (world, model):
         return sit_down(host, world, model)
 

@@ -19,7 +19,7 @@ from support.hosts.model import ScriptedModel
 from support.hosts.pages import HOST_PAGES, RUN_HERE, blocks_of_page, follow, run
 from support.hosts.world import SCRIPT_WORD, HostWorld, wait_until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(400)
 UNATTENDED = "## Without a person at the terminal"
 MCP_PAGE = HOST_PAGES.parent / "mcp.md"
 
@@ -43,7 +43,8 @@ def test_a_page_is_followed_to_a_run_without_a_person(name: str, host_world: tup
     host.settle(world, model)
     for block in blocks_of_page(name):
         follow(block, world, environment)
-    wait_until(lambda: not world.own_processes(), "nothing of ours is left", 20)
+    world.end(world.host_processes())
+    wait_until(lambda: not world.own_processes(), "nothing of ours is left", 30)
     if UNATTENDED not in (HOST_PAGES / f"{name}.md").read_text(encoding="utf-8"):
         return
     assert any(SCRIPT_WORD in result and "hello" in result for result in model.results("greet")), model.results("greet")

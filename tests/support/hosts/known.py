@@ -92,7 +92,7 @@ CODEX = Host(
     settle=_codex_settled,
     ready="\u203a",
     gates={"Allow the skillkit MCP server to run tool": "\r"},
-    form="Field 1/1",
+    form=r"Field 1/1 \(1 required",
     form_begins="Field 1/1",
     say_yes_once=_codex_yes,
 )

@@ -19,6 +19,7 @@ __all__ = ["Sitting", "sit_down"]
 
 PATIENCE_SECONDS = 90
 SERVER_SECONDS = 10
+GONE_SECONDS = 30
 
 
 @dataclass
@@ -60,9 +61,10 @@ def sit_down(host: Host, world: HostWorld, model: ScriptedModel) -> Sitting:
                 sitting.require("start", "greet")
                 stage()
     with _stage(sitting, "left"):
-        wait_until(lambda: not world.own_processes(), "our processes are gone", 15)
+        # A host that leaves a daemon behind leaves our server with it; once that is gone too, nothing may be left.
+        world.end(world.host_processes())
+        wait_until(lambda: not world.own_processes(), "our processes are gone", GONE_SECONDS)
     sitting.left["quit"] = world.own_processes()
-    world.end_the_rest()
     sitting.tools = model.tools()
     sitting.results = {plan: model.results(plan) for plan in model.plans}
     sitting.records = world.records()

@@ -179,10 +179,14 @@ class HostWorld:
         """Ours alone: the server, and what it runs."""
         return {each: words for each, words in self.processes().items() if "skillkit" in words or SCRIPT_WORD in words}
 
-    def end_the_rest(self) -> None:
-        """What a host leaves behind by itself, such as a daemon."""
-        for each, words in self.processes().items():
-            self.transcript.write(f"ENDED what the host left: {words}")
+    def host_processes(self) -> dict[int, str]:
+        """The host's own, such as a daemon that it leaves behind."""
+        own = self.own_processes()
+        return {each: words for each, words in self.processes().items() if each not in own}
+
+    def end(self, processes: Mapping[int, str]) -> None:
+        for each, words in processes.items():
+            self.transcript.write(f"ENDED what was left: {words}")
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
 
