@@ -28,6 +28,16 @@ def test_every_host_has_a_page() -> None:
     assert {page.stem for page in HOST_PAGES.glob("*.md")} - {"index"} == set(VERSIONS)
 
 
+def test_versions_are_pinned_by_name_and_version_only() -> None:
+    assert all(set(each) == {"package", "version", "program"} for each in VERSIONS.values())
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", each["version"]) for each in VERSIONS.values())
+
+
+def test_the_overview_tells_the_versions_that_are_driven() -> None:
+    rows = re.findall(r"\]\(([\w-]+)\.md\) \| ([\d.]+)", (HOST_PAGES / "index.md").read_text(encoding="utf-8"))
+    assert dict(rows) == {name: each["version"] for name, each in VERSIONS.items()}
+
+
 @pytest.mark.parametrize("name", sorted(VERSIONS))
 def test_every_block_of_a_host_s_page_is_done_here(name: str) -> None:
     """A command is marked as run here, a file has its place as title: none is left to the reader alone."""
