@@ -148,7 +148,7 @@ COPILOT = Host(
     gates={"Do you want to use this tool": "\r"},
     form=r"ctrl\+d decline",
     say_yes_once=_press_enter,
-    cancel=("\x1b", "\x1b"),
+    cancel=("\x1b[27u", "\x1b[27u"),  # as terminals send Esc that it asks to tell keys apart
 )
 
 
@@ -276,6 +276,7 @@ CLINE = Host(
     ready="Auto-approve",
     gates={"any other key to close": "\x1b"},
     cancels_by_quitting=True,
+    may_miss_servers=True,
 )
 
 

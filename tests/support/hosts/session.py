@@ -133,8 +133,11 @@ class _Person:
         if self.host.cancels_by_quitting:
             self.screen.end()
         else:
-            for key in self.host.cancel:
-                self.screen.press(key, "cancel")
+            first, *more = self.host.cancel
+            self.screen.press(first, "cancel")
+            for key in more:
+                time.sleep(0.2)  # pressed twice, not once and later once more
+                self.screen.send(key)
         # Sooner than the timeout would end it: the record tells the two apart.
         wait_until(lambda: not self.world.processes(SCRIPT_WORD), "the cancelled script is gone", every=0.05)
         self.sitting.left["cancel"] = self.world.processes(SCRIPT_WORD)
