@@ -54,13 +54,10 @@ def reach_of(
     in_rules = [each for each in guarded.places if each.path not in put_back]
     own = own_interpreters(command, state_folder)
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
-    protected = [*(each.path for each in in_rules), *guarded.around]
-    if policy.allow_filesystem:
-        protected += [path for path in everywhere if os.path.lexists(path)]
-    search = _notes_on_search(command, opened, policy) if apart is None else []
+    also = [path for path in everywhere if os.path.lexists(path)] if policy.allow_filesystem else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
-    own_home = (os.path.realpath(home.path),) if home else ()
-    unmoved = (str(snapshot or skill), private, *own_home, *pinned)
+    kept = os.path.realpath(home.path) if home else None
+    unmoved = (str(snapshot or skill), private, *([kept] if kept else []), *pinned)
     return Reach(
         skill=skill,
         snapshot=str(snapshot) if snapshot else None,
@@ -69,12 +66,12 @@ def reach_of(
         programs=own.programs,
         searched_first=own.searched_first,
         masked=masked_files(own.folders),
-        home=own_home[0] if own_home else None,
+        home=kept,
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
-        protected=tuple(dict.fromkeys((*protected, state))),
+        protected=tuple(dict.fromkeys((*(each.path for each in in_rules), *guarded.around, *also, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search, *_notes_on_home(home)),
+        notes=(*_notes_on_guard(guarded), *_notes_on_search(command, opened, policy, apart), *_notes_on_home(home)),
         hidden=_hidden_places(state, (*own.folders, *(each.path for each in opened.all))),
         identities=_identities(own.folders, unmoved, opened, in_rules),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
@@ -147,10 +144,14 @@ def _opened(command: ScriptCommand, policy: ScriptPolicy, state: Path, named: Ma
     return _Opened(workspace, (*readable, *granted), _judged_paths("writable_paths", policy, named, state), roots)
 
 
-def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy) -> list[str]:
+def _notes_on_guard(guarded: Guarded) -> list[str]:
+    return [*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])]
+
+
+def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy, apart: Path | None) -> list[str]:
     """Without mounts a skill lies below other folders; where scripts may write there, no such language runs."""
     skill = str(command.base_directory)
-    if not command.searches_upwards:
+    if not command.searches_upwards or apart is not None:
         return []
     planted = [root for root in opened.roots if is_inside(skill, root)]
     if planted:
