@@ -148,7 +148,7 @@ class Here:
             guarding = made.enter_context(_Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
             work = self._new_work_folder(command)
             made.callback(self.work_folders.tidy, work)
-            reach = NO_WALLS
+            reach, home = NO_WALLS, None
             if sandbox.has_walls:
                 home = open_home(self.homes, decided, policy)
                 reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded, home)
@@ -159,9 +159,8 @@ class Here:
             placed = relocate(command, Path(reach.apart)) if reach.apart else command
             environment = _environment(placed, work, has_walls=sandbox.has_walls)
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
-            return Place(
-                self, decided, command, placed, confined, reach, policy.limits, source, work, guarding, made.pop_all()
-            )
+            commands = (decided, command, placed)
+            return Place(self, *commands, confined, reach, policy.limits, source, work, home, guarding, made.pop_all())
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
         """What inside the folders that the script may write stays as it is."""
@@ -251,6 +250,7 @@ class Place:
     limits: Limits
     source: str
     work: Path
+    home: Home | None
     guarding: _Guarding
     made: ExitStack
     """What goes when the place is left."""
@@ -297,8 +297,8 @@ class Place:
                 moved,
                 outcome(self.command, seen[-1], isolation, artifacts, partial(self._explain, seen[-1], isolation)),
             )
-            if self.reach.home:
-                result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)
+            if self.home is not None:
+                result = told_of_home(self.here.homes, self.decided, self.home, self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
             if seen:

@@ -35,6 +35,7 @@ LOOKED_AT = 200_000
 DEPTH = 64
 BLOCK_BYTES = 512
 LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+NOT_THERE = (FileNotFoundError, NotADirectoryError, PermissionError)
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 # Code that interpreters and their kin load from a home by themselves, and no variable tells them not to.
 LOADED_FROM_HOME = (
@@ -72,6 +73,8 @@ class Home(NamedTuple):
     """Of the content that used it last."""
     above: int = 0
     """Bytes, where the last run left more than it may."""
+    is_after_change: bool = False
+    """Whether it is empty because the skill changed; what it kept before is set aside."""
     set_aside: tuple[str, ...] = ()
     """What was taken out of it before this run: an interpreter would have loaded it by itself."""
 
@@ -104,14 +107,19 @@ class Homes:
         """
         place = self._place(skill, base_directory)
         note = self._read(place)
+        is_after_change = False
         if note is None or note.homes.get(note.current, ("", 1)) != (digest, 0):
             with self._changing(skill, base_directory) as note:
+                before = len(note.homes)
                 self._choose(place, note, digest, stays=stays)
+                is_after_change = 0 < before < len(note.homes)
+                self._drop_oldest(place, note)
         path = place / note.current
         above = note.homes[note.current][1]
         try:
             with Folder.of(path) as home:
-                return Home(path, digest, above, tuple(_without_startup_code(home, place)))
+                home.allow_all()  # a script may have closed it
+                return Home(path, digest, above, is_after_change, tuple(_without_startup_code(home, place)))
         except FileNotFoundError:  # cleared at this very moment
             self._make(place, note.current)
             return Home(path, digest)
@@ -180,8 +188,8 @@ class Homes:
                 way = waiting.pop()
                 try:
                     with top.below(way) as folder:
-                        entries = list(_entries(folder))
-                except OSError:  # gone meanwhile, or closed to its owner
+                        entries = _all_entries(folder)
+                except OSError:  # gone meanwhile, or not to be opened
                     is_whole = False
                     continue
                 for name, status, is_folder in entries:
@@ -215,6 +223,8 @@ class Homes:
             note.current = str(max(map(int, note.homes), default=0) + 1)
             note.homes[note.current] = (digest, 0)
         self._make(place, note.current)
+
+    def _drop_oldest(self, place: Path, note: _Note) -> None:
         for number in [number for number in note.numbers() if number != note.current][:-KEPT_ASIDE]:
             del note.homes[number]
             remove_tree(place / number)
@@ -293,6 +303,15 @@ def _alone(place: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _all_entries(folder: Folder) -> list[tuple[str, os.stat_result, bool]]:
+    """Also of a folder that a script closed to itself, which is opened then."""
+    try:
+        return list(_entries(folder))
+    except PermissionError:
+        folder.allow_all()
+        return list(_entries(folder))
+
+
 def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result, bool]]:
     listed = folder.path if folder.descriptor is None else os.open(".", LISTED, dir_fd=folder.descriptor)
     try:
@@ -310,7 +329,8 @@ def _without_startup_code(home: Folder, place: Path) -> Iterator[str]:
     for way in LOADED_FROM_HOME:
         names = way.split("/")
         for depth, name in enumerate(names, 1):
-            with suppress(FileNotFoundError, NotADirectoryError), home.below(names[: depth - 1]) as around:
+            # What is closed to its owner is closed to interpreters, too.
+            with suppress(*NOT_THERE), home.below(names[: depth - 1]) as around:
                 status = around.status(name)
                 if status is None or (depth < len(names) and not stat.S_ISLNK(status.st_mode)):
                     continue
