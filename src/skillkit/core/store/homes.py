@@ -24,17 +24,14 @@ from typing import Any, NamedTuple
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.paths import require_own_file, require_own_folder
 from skillkit.core.paths.files import Folder
-from skillkit.core.paths.trees import remove_entry, remove_tree
+from skillkit.core.paths.trees import TreeSize as HomeSize
+from skillkit.core.paths.trees import remove_entry, remove_tree, size_of_tree
 
 __all__ = ["Home", "HomeSize", "Homes"]
 
 FOLDER, NOTE, SET_ASIDE = "homes", "home.json", "set-aside"
 KEPT_ASIDE = 8
 """Of one skill: homes of earlier contents that nobody decided about; of more, the oldest go."""
-LOOKED_AT = 200_000
-DEPTH = 64
-BLOCK_BYTES = 512
-LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 NOT_THERE = (FileNotFoundError, NotADirectoryError, PermissionError)
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 # Code that interpreters and their kin load from a home by themselves, and no variable tells them not to.
@@ -46,23 +43,6 @@ LOADED_FROM_HOME = (
     # An earlier git than 2.32 knows no other place.
     *(".gitconfig", ".config/git"),
 )
-
-
-class HomeSize(NamedTuple):
-    """What a home holds; links count as themselves, files with holes by what they take."""
-
-    files: int
-    bytes: int
-    is_whole: bool = True
-    """False where there was more than could be looked at."""
-
-    @property
-    def megabytes(self) -> float:
-        return self.bytes / 1_000_000
-
-    def is_above(self, megabytes: int) -> bool:
-        """What cannot be looked at as a whole counts as too much."""
-        return not self.is_whole or self.bytes > megabytes * 1_000_000
 
 
 class Home(NamedTuple):
@@ -174,37 +154,8 @@ class Homes:
 
     @staticmethod
     def measure(home: Path) -> HomeSize:
-        """By descriptor, no link followed; at most so deep, and so many entries."""
-        files = taken = looked_at = 0
-        is_whole = True
-        seen: set[int] = set()
-        waiting: list[tuple[str, ...]] = [()]
-        try:
-            top = Folder.of(home)
-        except OSError:
-            return HomeSize(0, 0)
-        with top:
-            while waiting:
-                way = waiting.pop()
-                try:
-                    with top.below(way) as folder:
-                        entries = _all_entries(folder)
-                except OSError:  # gone meanwhile, or not to be opened
-                    is_whole = False
-                    continue
-                for name, status, is_folder in entries:
-                    looked_at += 1
-                    if status.st_ino not in seen:
-                        seen.update((status.st_ino,) * (status.st_nlink > 1 and not is_folder))
-                        taken += getattr(status, "st_blocks", 0) * BLOCK_BYTES
-                    files += not is_folder
-                    if is_folder and len(way) < DEPTH:
-                        waiting.append((*way, name))
-                    elif is_folder:
-                        is_whole = False
-                if looked_at > LOOKED_AT:
-                    return HomeSize(files, taken, is_whole=False)
-        return HomeSize(files, taken, is_whole)
+        """What it holds."""
+        return size_of_tree(home)
 
     def _place(self, skill: str, base_directory: Path) -> Path:
         """Named after the skill for who looks, and told from others of that name."""
@@ -301,27 +252,6 @@ def _alone(place: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _all_entries(folder: Folder) -> list[tuple[str, os.stat_result, bool]]:
-    """Also of a folder that a script closed to itself, which is opened then."""
-    try:
-        return list(_entries(folder))
-    except PermissionError:
-        folder.allow_all()
-        return list(_entries(folder))
-
-
-def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result, bool]]:
-    listed = folder.path if folder.descriptor is None else os.open(".", LISTED, dir_fd=folder.descriptor)
-    try:
-        with os.scandir(listed) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):
-                    yield entry.name, entry.stat(follow_symlinks=False), entry.is_dir(follow_symlinks=False)
-    finally:
-        if isinstance(listed, int):
-            os.close(listed)
 
 
 def _without_startup_code(home: Folder, place: Path) -> Iterator[str]:
