@@ -165,7 +165,7 @@ class Here:
             guarding = made.enter_context(_Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
             work = self._new_work_folder(command)
             made.callback(self.work_folders.tidy, work)
-            reach = NO_WALLS
+            reach, home = NO_WALLS, None
             if sandbox.has_walls:
                 home = open_home(self.homes, decided, policy)
                 reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded, home)
@@ -179,8 +179,9 @@ class Here:
             # What a run has of its own no key can replace.
             environment = {**(keys or {}), **_environment(placed, work, has_walls=sandbox.has_walls)}
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
+            commands = (decided, command, placed)
             return Place(
-                *(self, decided, command, placed, confined, reach, policy.limits, source, work, guarding),
+                *(self, *commands, confined, reach, policy.limits, source, work, home, guarding),
                 *(way_out, masker, made.pop_all()),
             )
 
@@ -279,6 +280,7 @@ class Place:
     limits: Limits
     source: str
     work: Path
+    home: Home | None
     guarding: _Guarding
     way_out: WayOut | None
     masker: Masker
@@ -340,8 +342,8 @@ class Place:
             result = _tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain))
             if self.way_out is not None:
                 result = self.way_out.tell(result, self.command.skill_name)
-            if self.reach.home:
-                result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)
+            if self.home is not None:
+                result = told_of_home(self.here.homes, self.decided, self.home, self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
             if self.hides and isinstance(error, SkillKitError):
