@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, State
 from skillkit.core.paths.forbidden import note_writable, require_same
 from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.run.hiding import masked_artifacts, masked_exit, masked_names, masked_output
 from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.home import open_home, told_of_home
 from skillkit.core.run.hosts.upstream import upstreams_in
@@ -53,7 +54,6 @@ from skillkit.core.values.grants import names_of
 from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
-    Artifact,
     Decision,
     Isolation,
     Manifest,
@@ -329,15 +329,15 @@ class Place:
                 with (
                     self._count_together() as counted,
                     self._open_hosts(counted, control) as inside,
-                    _masked_output(self.hides, control) as heard,
+                    masked_output(self.hides, control) as heard,
                 ):
                     isolation = inside.isolation
                     _launch(self.placed, inside, heard, seen.append)
             finally:
-                moved = _masked_names(self.masker, self.guarding.end())
+                moved = masked_names(self.masker, self.guarding.end())
             isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-            artifacts = _masked_artifacts(self.hides, self.here.work_folders.artifacts(self.work))
-            shown = _masked_exit(self.hides, seen[-1])
+            artifacts = masked_artifacts(self.hides, self.here.work_folders.artifacts(self.work))
+            shown = masked_exit(self.hides, seen[-1])
             explain = partial(self._explain, shown, isolation)
             result = _tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain))
             if self.way_out is not None:
@@ -350,7 +350,7 @@ class Place:
                 error.args = tuple(self.hides.mask_all(error.args))
             if seen:
                 isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-                result = outcome(self.command, _masked_exit(self.hides, seen[-1]), isolation, ())
+                result = outcome(self.command, masked_exit(self.hides, seen[-1]), isolation, ())
         return Ran(self.command, seen[-1] if seen else None, result, tuple(each.path for each in moved), problem)
 
 
@@ -401,52 +401,6 @@ def _launch(
     on_end(ended)
     if confined.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
         require_walls(confined, command.argv)
-
-
-@contextmanager
-def _masked_output(masker: Masker, control: RunControl) -> Iterator[RunControl]:
-    """The same control, and who listens hears no key, however it is split over writes."""
-    listen = control.on_output
-    if listen is None or not masker:
-        yield control
-        return
-    streams = {name: masker.stream(partial(listen, name)) for name in ("stdout", "stderr")}
-    yield control._replace(on_output=lambda stream, data: streams[stream].feed(data))
-    for stream in streams.values():
-        stream.close()
-
-
-def _masked_exit(masker: Masker, ended: ProcessExit) -> ProcessExit:
-    """How much was left out stays as it was."""
-    if not masker:
-        return ended
-    lost_out, lost_err = ended.stdout_bytes - len(ended.stdout), ended.stderr_bytes - len(ended.stderr)
-    stdout = masker.mask(ended.stdout, is_cut=lost_out > 0)
-    stderr = masker.mask(ended.stderr, is_cut=lost_err > 0)
-    return ended._replace(
-        stdout=stdout, stderr=stderr, stdout_bytes=len(stdout) + lost_out, stderr_bytes=len(stderr) + lost_err
-    )
-
-
-def _masked_names(masker: Masker, moved: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
-    """A script chose the names; what is moved away is told to agents, logs and the record alike."""
-    if not masker:
-        return moved
-    return tuple(each._replace(path=masker.mask_text(each.path), kept=masker.mask_text(each.kept)) for each in moved)
-
-
-def _masked_artifacts(masker: Masker, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
-    """Under a name without keys; the file keeps its own."""
-    if not masker:
-        return artifacts
-    return tuple(
-        replace(
-            each,
-            path=Path(masker.mask_text(str(each.path))),
-            relative_path=Path(masker.mask_text(str(each.relative_path))),
-        )
-        for each in artifacts
-    )
 
 
 def _isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:

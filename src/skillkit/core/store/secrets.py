@@ -73,17 +73,15 @@ class Secrets:
         if folder is None:
             _into_keyring(skill, name, value)
             return "keyring"
-        path = folder / skill
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):
-                (path / name).unlink()
-            with Folder.of(path) as place:
-                place.write_new(name, os.fsencode(value))
-            os.chmod(path / name, 0o600)
+            with Folder.named(folder, make=True) as top:
+                with suppress(FileExistsError), top.new_folder(skill, 0o700):
+                    pass
+                with top.folder(skill) as place:
+                    place.replace(name, os.fsencode(value), 0o600)
         except OSError as error:
             raise ConfigurationError(
-                f"{path / name} cannot be written: {error.strerror or error}. "
+                f"{folder / skill / name} cannot be written: {error.strerror or error}. "
                 f"Make {SECRETS_VARIABLE} a folder of yours."
             ) from error
         return "folder"
@@ -92,10 +90,10 @@ class Secrets:
         """The places it was in."""
         gone = []
         path = _place(secrets_folder(self._environment), skill, name)
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if path is not None:
-                path.unlink()
-                gone.append("folder")
+                with Folder.named(path.parent) as place:
+                    gone += ["folder"] if place.remove(name) else []
         if _out_of_keyring(skill, name):
             gone.append("keyring")
         return gone
