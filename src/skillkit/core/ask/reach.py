@@ -72,7 +72,8 @@ def wall_sentences(
         return (open_doors, "Its memory and its files are not limited.", *_start(starts_in), *environment, ending)
     return (
         _network(policy, tier),
-        *_files(policy, skill, workspace, granted, programs),
+        *_files(policy, skill, workspace, granted),
+        *_programs(programs),
         *_start(starts_in),
         *_neighbours(tier),
         _limits(policy, tier, is_root=is_root),
@@ -121,13 +122,11 @@ def _files(
     skill: str,
     workspace: Workspace | str | None,
     granted: Sequence[str],
-    programs: Sequence[str],
 ) -> Iterator[str]:
     if policy.allow_filesystem:
         yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
     else:
-        own, neither = (f", those in {_listed(programs)}", "none") if programs else ("", "neither")
-        yield f"It can read the system's programs{own} and the skill {skill}, and change {neither}."
+        yield f"It can read the system's programs and the skill {skill}, and change neither."
         if workspace is not None:
             yield (
                 f"It can read and write the workspace {workspace}, but not change in it {sentence_of_groups()}. "
@@ -145,6 +144,11 @@ def _files(
     if policy.home == "kept" and not policy.allow_filesystem:
         sending = " It can send what it kept there." if policy.allow_network else ""
         yield f"It has a home folder of its own, which is kept for its next runs.{sending}"
+
+
+def _programs(folders: Sequence[str]) -> Iterator[str]:
+    if folders:
+        yield f"Programs of yours count as the system's: {_listed(folders)}."
 
 
 def _start(kinds: Collection[str]) -> Iterator[str]:
