@@ -198,7 +198,7 @@ class Flow:
     def _hinted(self, prepared: PreparedRun, ran: Ran) -> ScriptExecutionResult:
         """The result; of one that failed, what its skill needs, is here and was not given stands in the hint."""
         result = ran.outcome()
-        if result.success or prepared.needs is None:
+        if result.success or result.timed_out or result.cancelled or prepared.needs is None:
             return result
         said = ""
         with suppress(SkillKitError, OSError):  # the run has ended, and what cannot be looked at is not said

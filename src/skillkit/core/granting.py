@@ -18,7 +18,7 @@ from typing import NamedTuple
 from skillkit.core.exceptions import ConfigurationError, ScriptRefusedError
 from skillkit.core.models import Skill
 from skillkit.core.models.digest import manifest_of
-from skillkit.core.paths import real_path
+from skillkit.core.paths import is_sayable, real_path
 from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.resolve import require_grantable
 from skillkit.core.store.grants import KeptGrant, StandingGrants
@@ -68,7 +68,7 @@ class Granting:
 
     def of(self, skill: Skill | None) -> Given:
         """What holds for the skill as it is now; a program has none. Most skills cost one look into the store."""
-        if skill is None or not self._policy.grantable:
+        if skill is None or not self._policy.grantable or not is_sayable(skill.base_directory):
             return NOTHING_GIVEN
         kept = self._standing.of(skill.metadata.name, skill.base_directory)
         if not kept:
@@ -176,9 +176,15 @@ class Granting:
         """For a run that failed: what is set here, needed and was not given."""
         policy = self.policy(command.grants)
         kinds = [kind for kind in ("secret", "variable") if kind in policy.grantable]
+<<<<<<< HEAD
         held = [need for need in needs if need.kind in kinds and need.remedy.startswith(BY_GRANT)]
         output = result.stderr + result.stdout
         named = [need for need in held if need.name in output] or ([] if result.hint else held)
+=======
+        held = [need for need in needs if need.kind in kinds and need.remedy.startswith("skillkit grant ")]
+        named = [need for need in held if need.name in result.stderr or need.name in result.stdout]
+        named = named or ([] if result.hint else held)
+>>>>>>> grants
         return " ".join(f"{need.name} is set here, but was not passed to it: {need.remedy}" for need in named[:_HINTED])
 
     def offers(

@@ -37,7 +37,7 @@ def _claude_yes(screen: HostScreen) -> None:
     screen.wait_for("Yes once")
     screen.capture("the field, expanded")
     screen.press("\r", "the first answer")
-    screen.wait_for("Yes once")
+    screen.wait_for("\u276f Accept")
     screen.press("\r", "accept")
 
 

@@ -32,7 +32,6 @@ from skillkit.core.exceptions import ApprovalUnavailableError
 from skillkit.core.store.world import LIFETIME_SECONDS
 from skillkit.core.values.questions import (
     ANSWER_SECONDS,
-    REASON_CHARACTERS,
     Approver,
     Cancel,
     OptionAnswer,
@@ -56,7 +55,7 @@ __all__ = [
 
 FIELD = "answer"
 INPUT = "approval"
-TICK, REASON, NO = "open_", "reason", "no"
+TICK, NO = "open_", "no"
 TITLED_OPTIONS_SINCE = "2025-11-25"
 LOOK_SECONDS = 0.05
 STATE_SECONDS = ANSWER_SECONDS
@@ -117,29 +116,23 @@ def form_of(request: OptionRequest, protocol_version: str) -> types.ElicitReques
 
 
 def _tick_fields(request: OptionRequest) -> dict[str, dict[str, Any]]:
-    """A switch for each thing that a yes may open too, none of them on; and room for why not."""
+    """A switch for each thing that a yes may open too, none of them on.
+
+    No room for a reason: a second field that most leave empty is one more step before every yes, and in some hosts'
+    forms a trap.
+    """
     fields: dict[str, dict[str, Any]] = {}
     for number, tick in enumerate(request.grants, 1):
         field: dict[str, Any] = {"type": "boolean", "title": in_unicode(f"Also open: {tick.label}"), "default": False}
         fields[f"{TICK}{number}"] = {**field, **({"description": tick.warning} if tick.warning else {})}
-    if any(option.id == NO for option in request.options):
-        fields[REASON] = {
-            "type": "string",
-            "title": "With a no: what the agent is told",
-            "maxLength": REASON_CHARACTERS,
-        }
     return fields
 
 
-def _given_with(request: OptionRequest, content: Mapping[str, Any], chosen: str) -> tuple[tuple[str, ...], str]:
-    """What was ticked, and why not; only what is plainly said counts."""
-    reason = content.get(REASON)
-    said = reason[:REASON_CHARACTERS] if isinstance(reason, str) else ""
+def _ticked(request: OptionRequest, content: Mapping[str, Any], chosen: str) -> tuple[str, ...]:
+    """Only what is plainly said counts, and with a no nothing."""
     if chosen == NO:
-        return (), said
-    return tuple(
-        tick.id for number, tick in enumerate(request.grants, 1) if content.get(f"{TICK}{number}") is True
-    ), said
+        return ()
+    return tuple(tick.id for number, tick in enumerate(request.grants, 1) if content.get(f"{TICK}{number}") is True)
 
 
 def _answer_from(request: OptionRequest, said: types.ElicitResult) -> OptionAnswer:
@@ -150,9 +143,8 @@ def _answer_from(request: OptionRequest, said: types.ElicitResult) -> OptionAnsw
         chosen = next((option.id for option in request.options if given in (option.id, option.label)), None)
     if chosen is None:
         raise ApprovalUnavailableError.because("the question was closed without one of its answers")
-    return OptionAnswer(
-        chosen, McpApprover.channel, time.time(), request.id, *_given_with(request, said.content or {}, chosen)
-    )
+    ticks = _ticked(request, said.content or {}, chosen)
+    return OptionAnswer(chosen, McpApprover.channel, time.time(), request.id, ticks)
 
 
 class McpApprover:
