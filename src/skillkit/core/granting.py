@@ -176,15 +176,9 @@ class Granting:
         """For a run that failed: what is set here, needed and was not given."""
         policy = self.policy(command.grants)
         kinds = [kind for kind in ("secret", "variable") if kind in policy.grantable]
-<<<<<<< HEAD
         held = [need for need in needs if need.kind in kinds and need.remedy.startswith(BY_GRANT)]
-        output = result.stderr + result.stdout
-        named = [need for need in held if need.name in output] or ([] if result.hint else held)
-=======
-        held = [need for need in needs if need.kind in kinds and need.remedy.startswith("skillkit grant ")]
         named = [need for need in held if need.name in result.stderr or need.name in result.stdout]
         named = named or ([] if result.hint else held)
->>>>>>> grants
         return " ".join(f"{need.name} is set here, but was not passed to it: {need.remedy}" for need in named[:_HINTED])
 
     def offers(
