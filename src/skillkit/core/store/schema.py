@@ -75,6 +75,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Which commands a person saw that run when a skill is loaded; the session is empty for trust.
         """create table on_load (session text not null, skill text not null, folder text not null, digest text not null,
             commands text not null, channel text not null, approved_at real not null, walls text not null,
+            ticks text not null default '',
             primary key (session, skill, folder)
         ) without rowid""",
     ),

@@ -28,9 +28,9 @@ _COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at, w
 _INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at, walls, ticks)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _ON_LOAD = """select case session when '' then 'trust' else 'session' end,
-    session, skill, folder, digest, channel, approved_at, walls from on_load"""
+    session, skill, folder, digest, channel, approved_at, walls, ticks from on_load"""
 _INSERT_ON_LOAD = """insert or replace into on_load
-    (session, skill, folder, digest, commands, channel, approved_at, walls) values (?, ?, ?, ?, ?, ?, ?, ?)"""
+    (session, skill, folder, digest, commands, channel, approved_at, walls, ticks) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _DELETE_ON_LOAD = "delete from on_load where session = ? and skill = ? and folder = ?"
 _DELETE = "delete from approvals where kind = ? and session = ? and skill = ? and folder = ?"
 
@@ -191,7 +191,7 @@ class StandingApprovals:
             connection.execute(_DELETE, place)
             connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at, walls, ticks))
             if on_load:
-                said = (approval.digest, on_load, approval.channel, approval.approved_at, walls)
+                said = (approval.digest, on_load, approval.channel, approval.approved_at, walls, ticks)
                 connection.execute("delete from on_load where session <> '' and approved_at < ?", (oldest,))
                 connection.execute(_INSERT_ON_LOAD, (*place[1:], *said))
         return approval
