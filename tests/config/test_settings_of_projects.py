@@ -220,8 +220,8 @@ def test_a_policy_is_no_looser_than_itself() -> None:
         "policy.allow_network",
         "policy.allow_filesystem",
         "policy.approval",
-        "policy.grantable",
         "policy.home",
+        "policy.grantable",
         "policy.sandbox",
     ]
 

@@ -162,6 +162,7 @@ def off(_: bool) -> list[bool]:
 TIGHTER: dict[str, Any] = {
     "allow_scripts": off,
     "allow_network": off,
+    "allowed_hosts": fewer,
     "allow_filesystem": off,
     "timeout_seconds": lambda seconds: [seconds / 2],
     "allowed_commands": fewer_scripts,

@@ -88,6 +88,7 @@ def test_no_combination_opens_a_closed_place_or_a_name_that_steers(
         assert (policy.allow_network, policy.allow_filesystem, policy.inherit_environment) == (False, False, False)
         opened = {each.key.removeprefix("policy.") for each in loosenings(POLICY, policy)}
         assert opened <= {
+            "allowed_hosts",
             "pass_environment",
             "readable_paths",
             "writable_paths",

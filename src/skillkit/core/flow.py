@@ -203,7 +203,10 @@ class Flow:
         said = ""
         with suppress(SkillKitError, OSError):  # the run has ended, and what cannot be looked at is not said
             said = self.granting.hint(prepared.command, prepared.needs(), result)
-        return replace(result, hint=f"{result.hint} {said}".strip()) if said else result
+        if not said:
+            return result
+        is_told = said.split(maxsplit=1)[0] in result.hint  # of the same name, with the remedy for who has no grants
+        return replace(result, hint=said if is_told else f"{result.hint} {said}".strip())
 
     def _spend(self, prepared: PreparedRun, answer: OptionAnswer) -> None:
         """A word for one run is used up; one for the session is kept."""

@@ -72,4 +72,5 @@ def timed_out(failure: Failure) -> str:
                 "bubblewrap it can (Debian and Ubuntu: sudo apt-get install bubblewrap), or allow it with --network."
             )
     longer = f"; --timeout SECONDS allows up to {LONGEST}" if failure.command.timeout < LONGEST else ""
-    return f"It was stopped after {failure.command.timeout:g} seconds, its limit{longer}."
+    unit = "second" if failure.command.timeout == 1 else "seconds"
+    return f"It was stopped after {failure.command.timeout:g} {unit}, its limit{longer}."
