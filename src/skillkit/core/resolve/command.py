@@ -70,23 +70,22 @@ def resolve_command(
     )
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
-    interpreter = located.interpreter
     is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
     content = content_of_script(located, manifest) if is_asked else NOTHING_READ
     cwd = _working_directory(base, workspace, policy, located, content)
     closed = (base,) if workspace is None else (base, workspace)
     programs = own_programs(content.called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
-    refuse_batch_metacharacters(interpreter.name, given.words)
+    refuse_batch_metacharacters(located.interpreter.name, given.words)
     return ScriptCommand(
         skill_name=name,
         digest=manifest.digest,
         base_directory=base,
         script_path=located.path,
         script_name=located.name,
-        interpreter=interpreter.name,
+        interpreter=located.interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(interpreter.path, *interpreter.arguments, located.file, *given.words),
+        argv=(located.interpreter.path, *located.interpreter.arguments, located.file, *given.words),
         cwd=str(cwd),
         environment=environment,
         workspace=named,

@@ -12,7 +12,6 @@ This is the seam for other places: a sandbox that is warm already, or a worker e
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -25,7 +24,7 @@ from typing import Self
 from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import note_writable, require_same
 from skillkit.core.paths.guarded_names import is_guarded_name
-from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, Guarding, SetAside, tell_of
 from skillkit.core.run.hiding import masked_artifacts, masked_exit, masked_names, masked_output
 from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.home import open_home, told_of_home
@@ -62,7 +61,6 @@ from skillkit.core.values.runs import (
     Ran,
     RunControl,
     ScriptCommand,
-    ScriptExecutionResult,
 )
 
 __all__ = ["Here", "Place"]
@@ -70,10 +68,6 @@ __all__ = ["Here", "Place"]
 NO_WALLS = Reach(skill="/", snapshot=None, work="/", interpreter=())
 APART = Path("/skill")
 """Where scripts that take code from the folders above run instead of their skill's place: nothing lies above."""
-NAMED_ASIDE = 5
-NAME_CHARACTERS = 250
-
-run_log = logging.getLogger("skillkit.run")
 
 
 class Here:
@@ -162,7 +156,7 @@ class Here:
             manifest = manifest or unchanged_manifest(decided, by_content=in_place)
             snapshot = None if in_place else self.copy(decided, made, manifest)
             command = decided if snapshot is None or mounts else relocate(decided, snapshot)
-            guarding = made.enter_context(_Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
+            guarding = made.enter_context(Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
             work = self._new_work_folder(command)
             made.callback(self.work_folders.tidy, work)
             reach, home = NO_WALLS, None
@@ -247,24 +241,6 @@ def _opened_names(command: ScriptCommand) -> tuple[str, ...]:
     return tuple(path for path in written if is_guarded_name(os.path.basename(path)))
 
 
-class _Guarding:
-    """Ends once, however often it is asked to."""
-
-    def __init__(self, guard: Guard, guarded: Guarded) -> None:
-        self._guard = guard
-        self.guarded = guarded
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> tuple[SetAside, ...]:
-        guarded, self.guarded = self.guarded, NOTHING_GUARDED
-        return self._guard.end(guarded) if guarded is not NOTHING_GUARDED else ()
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """One run's walls, ready; nothing of the skill has run yet."""
@@ -281,7 +257,7 @@ class Place:
     source: str
     work: Path
     home: Home | None
-    guarding: _Guarding
+    guarding: Guarding
     way_out: WayOut | None
     masker: Masker
     made: ExitStack
@@ -339,7 +315,7 @@ class Place:
             artifacts = masked_artifacts(self.hides, self.here.work_folders.artifacts(self.work))
             shown = masked_exit(self.hides, seen[-1])
             explain = partial(self._explain, shown, isolation)
-            result = _tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain))
+            result = tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain))
             if self.way_out is not None:
                 result = self.way_out.tell(result, self.command.skill_name)
             if self.home is not None:
@@ -409,23 +385,3 @@ def _isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) ->
     kill = isolation.kill if is_exact else ended.kill
     is_said = (isolation.kill, isolation.skill) == (kill, source)
     return isolation if is_said else replace(isolation, kill=kill, skill=source)
-
-
-def _tell_of(moved: tuple[SetAside, ...], result: ScriptExecutionResult) -> ScriptExecutionResult:
-    """The result, and in its hint what the script made that others would have obeyed."""
-    if not moved:
-        return result
-    more = f" and {len(moved) - NAMED_ASIDE} more" if len(moved) > NAMED_ASIDE else ""
-    names = ", ".join(_quoted(each.path) for each in moved[:NAMED_ASIDE]) + more
-    kept = next((os.path.dirname(each.kept) for each in moved if each.kept), "")
-    left = [each.path for each in moved if not each.kept]
-    said = f"The script made or changed what agents, editors, shells or git obey: {names}."
-    said += f" It was moved to {kept}; look at it before you put anything back." if kept else ""
-    said += f" Remove what could not be moved: {', '.join(map(_quoted, left[:NAMED_ASIDE]))}." if left else ""
-    run_log.warning(said)
-    return replace(result, hint=f"{result.hint} {said}".strip())
-
-
-def _quoted(path: str) -> str:
-    """A script chose the name: it can neither write a sentence of its own nor hide what it is."""
-    return repr(path if len(path) <= NAME_CHARACTERS else f"{path[:NAME_CHARACTERS]}...")

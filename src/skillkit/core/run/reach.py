@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError, SandboxUnavailableError
 from skillkit.core.paths import Judged, is_inside, judge, real_path
@@ -51,7 +51,6 @@ def reach_of(
     `named` says where the policy's paths led when it was taken up.
     """
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
-    hosts = () if policy.allow_network else policy.allowed_hosts
     put_back = {each.path for each in guarded.keepsakes}
     in_rules = [each for each in guarded.places if each.path not in put_back]
     own = own_interpreters(command, state_folder)
@@ -78,13 +77,17 @@ def reach_of(
         identities=_identities(own.folders, unmoved, opened, in_rules),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
         writable=tuple(each.path for each in opened.writable),
-        network=policy.allow_network,
-        hosts=hosts,
-        certificates=certificates_of(os.environ) if hosts else b"",
+        **_network(policy),
         filesystem=policy.allow_filesystem,
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+def _network(policy: ScriptPolicy) -> dict[str, Any]:
+    hosts = () if policy.allow_network else policy.allowed_hosts
+    certificates = certificates_of(os.environ) if hosts else b""
+    return {"network": policy.allow_network, "hosts": hosts, "certificates": certificates}
 
 
 def _identities(
