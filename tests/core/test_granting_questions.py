@@ -22,7 +22,7 @@ from skillkit import (
     ScriptRefusedError,
     SkillManager,
 )
-from skillkit.core.values.questions import SAME_AGAIN, Prompt
+from skillkit.core.values.questions import KEEP_HOME, SAME_AGAIN, Prompt
 from skillkit.core.values.runs import Decision
 
 SCRIPT = """#!/usr/bin/env python3
@@ -260,3 +260,28 @@ def test_a_skill_that_changes_between_question_and_answer_does_not_run_with_its_
         with pytest.raises(ScriptRefusedError, match="changed"):
             manager.complete_skill_script(prepared, answer)
     assert Grant.from_id(KEY).kind == "secret"
+
+
+LIST = """#!/usr/bin/env python3
+import pathlib
+kept = pathlib.Path.home() / "list.txt"
+kept.write_text((kept.read_text() if kept.exists() else "") + "Milk\\n")
+print(len(kept.read_text().split()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ticks", "expected"), [((), ["1", "2", "1"]), ((KEEP_HOME,), ["1", "2", "3"])], ids=["unticked", "ticked"]
+)
+def test_a_changed_skill_has_an_empty_home_until_a_person_ticks_it(
+    tmp_path: Path, ticks: tuple[str, ...], expected: list[str]
+) -> None:
+    person = Person(("yes_in_session", ()), ("yes_in_session", ticks))
+    with manager_of(tmp_path, person, script=LIST) as manager:
+        seen = [said(manager), said(manager)]
+        assert person.offered == []
+        (tmp_path / "skills/demo/scripts/run.py").write_text(LIST + "# changed\n")
+        seen.append(said(manager))
+    assert seen == expected
+    (tick,) = [each for each in person.asked[-1].grants if each.id == KEEP_HOME]
+    assert tick.label.startswith("keep its home (1 file, ")

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import click
 
+from skillkit.cli.deciding import require_person
 from skillkit.cli.options import (
     SKILL,
     MissingError,
@@ -112,6 +113,7 @@ def add_command(skill_name: str, is_sure: bool, as_json: bool, **given: Any) -> 
       skillkit grant report --write ./out --yes
     """
     named: _Named = {key: given.pop(key) for key in _Named.__annotations__}  # type: ignore[assignment]
+    require_person(given.get("state_dir"), "grant")
     with manager_for(given) as manager:  # type: ignore[arg-type]  # what is left are places
         wanted = [require_grantable(each, manager.state_dir) for each in _named_grants(named)]
         skill = manager.load_skill(skill_name)

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from skillkit.cli.deciding import require_person
 from skillkit.cli.options import SKILL, MissingError, json_option
 from skillkit.cli.output import echo_json, table
 from skillkit.core.store.secrets import Secrets
@@ -43,6 +44,7 @@ def set_command(skill_name: str, name: str, as_json: bool) -> None:
     Examples:
       skillkit secret set weather WEATHER_API_KEY
     """
+    require_person(None, "secret set")
     if sys.stdin.isatty():
         value = click.prompt(f"Value of {visible(name)}", hide_input=True, err=True)
     else:

@@ -22,7 +22,7 @@ from skillkit.core.exceptions import (
     SandboxUnavailableError,
     SkillKitError,
 )
-from skillkit.core.granting import Given, Granting, ticked
+from skillkit.core.granting import Given, Granting, keeps_home, ticked
 from skillkit.core.models import Skill
 from skillkit.core.paths.forbidden import note_writable
 from skillkit.core.record import (
@@ -157,7 +157,7 @@ class Flow:
             had=tuple(map(grant_label, dict.fromkeys(had))),
         )
         left = self.approvals.left_in_session(command)
-        offers = self.granting.offers(prompt.needs, command, had=had, left=left)
+        offers = self.granting.offers(prompt.needs, command, had=had, left=left, home=self.here.home_before(command))
         version = "" if command.is_program else version_of(command.argv[0], command.environment["PATH"], read_output)
         request = approval_request(
             command, prompt, self.bounds(command), tuple(offers), version=version, is_coverable=verdict.is_coverable
@@ -221,6 +221,8 @@ class Flow:
             return prepared
         opened = self._with_ticks(prepared, self.granting.usable(ticked(prepared, answer)))
         require_approved(opened, answer)
+        if keeps_home(answer):
+            self.here.keep_home(opened.command)
         return opened
 
     def _resolve(self, skill: Skill | None, call: CallArguments, grants: Sequence[Grant] = ()) -> ScriptCommand:

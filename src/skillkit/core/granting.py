@@ -29,10 +29,10 @@ from skillkit.core.values.masking import Masker
 from skillkit.core.values.names import is_secret_name
 from skillkit.core.values.needs import Grant, Need
 from skillkit.core.values.policy import ScriptPolicy
-from skillkit.core.values.questions import SAME_AGAIN, OptionAnswer, Tick
+from skillkit.core.values.questions import KEEP_HOME, SAME_AGAIN, OptionAnswer, Tick
 from skillkit.core.values.runs import PreparedRun, ScriptCommand, ScriptExecutionResult
 
-__all__ = ["NOTHING_GIVEN", "Given", "Granting", "ticked", "warning_of"]
+__all__ = ["NOTHING_GIVEN", "Given", "Granting", "keeps_home", "ticked", "warning_of"]
 
 _REMEMBERED = 256
 _HINTED = 3
@@ -188,17 +188,21 @@ class Granting:
         *,
         had: Iterable[Grant] = (),
         left: Collection[str] = (),
+        home: str = "",
     ) -> dict[Tick, tuple[Grant, ...]]:
         """A tick for each unmet need that it would meet here, and one for all that it had, with what each gives.
 
-        What a person left in this session is not offered again.
+        What a person left in this session is not offered again. `home` says what is in the home of what the skill was
+        before it changed.
         """
         offered: dict[Tick, tuple[Grant, ...]] = {}
         again = tuple(grant for grant in self._offered(had) if grant not in command.grants)
         if again:
-            listed = ", ".join(map(grant_label, again))
+            listed = ", ".join((*map(grant_label, again), *([f"its home ({home})"] if home else [])))
             warnings = dict.fromkeys(filter(None, map(warning_of, again)))
             offered[Tick(SAME_AGAIN, f"the same again: {listed}", " ".join(warnings))] = again
+        if home:
+            offered[Tick(KEEP_HOME, f"keep its home ({home})", "What an earlier version left there stays in it.")] = ()
         # A key that has no value here is met by setting it: a tick would open nothing.
         unmet = (each for each in needs if each.kind != "working_directory" and each.remedy.startswith(BY_GRANT))
         for grant in self._offered(need.grant for need in unmet if need.grant is not None):
@@ -229,6 +233,11 @@ def _told(need: Need, policy: ScriptPolicy, tier: str) -> Need:
     if need.kind != "host" or policy.allow_network or tier not in _ALL_OR_NONE:
         return need
     return replace(need, is_met=False, remedy=f"--network (the {tier} walls open the whole network or none)")
+
+
+def keeps_home(answer: OptionAnswer) -> bool:
+    """Whether a changed skill goes on with the home that it had."""
+    return not {SAME_AGAIN, KEEP_HOME}.isdisjoint(answer.grants)
 
 
 def warning_of(grant: Grant) -> str:

@@ -62,6 +62,7 @@ from skillkit.core.values.runs import (
     RunControl,
     ScriptCommand,
 )
+from skillkit.core.values.text import plural
 
 __all__ = ["Here", "Place"]
 
@@ -113,6 +114,16 @@ class Here:
     def program_folders(self, command: ScriptCommand) -> tuple[str, ...]:
         """Where the caller's own interpreters are that a run sees beside the system's."""
         return own_interpreters(command, self.state_folder).folders
+
+    def home_before(self, command: ScriptCommand) -> str:
+        """What is in the home that the skill had before it changed; empty where there is none to keep."""
+        if command.is_program or self._policy.home != "kept" or not self._sandbox().has_walls:
+            return ""
+        size = self.homes.from_before(command.skill_name, command.base_directory, command.digest)
+        return f"{plural(size.files, 'file')}, {size.megabytes:,.1f} MB" if size else ""
+
+    def keep_home(self, command: ScriptCommand) -> None:
+        self.homes.keep(command.skill_name, command.base_directory, command.digest)
 
     def manifest(self, command: ScriptCommand) -> Manifest:
         """What the skill held when it was decided about."""

@@ -12,6 +12,7 @@ from skillkit.core.values.needs import Grant, Need
 
 __all__ = [
     "ANSWER_SECONDS",
+    "KEEP_HOME",
     "OPTIONS",
     "REASON_CHARACTERS",
     "SAME_AGAIN",
@@ -58,6 +59,7 @@ REASON_CHARACTERS = 2_000
 """Of what a person says with a no: it goes to a model."""
 
 SAME_AGAIN = "again"
+KEEP_HOME = "home:keep"
 """The id of the tick that stands for everything a skill had before it changed."""
 
 
@@ -70,7 +72,7 @@ class Tick:
     """One thing that a yes may open too, where a person ticks it; none is ticked beforehand."""
 
     id: str
-    """A grant's, or SAME_AGAIN."""
+    """A grant's, SAME_AGAIN or KEEP_HOME."""
     label: str
     warning: str = ""
     """What to think of before it is ticked; most have none."""
