@@ -29,10 +29,19 @@ from skillkit.core.paths.forbidden import named_workspace, open_paths, require_o
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
 from skillkit.core.resolve.content import ScriptContent, content_of_script
-from skillkit.core.resolve.environment import Runner, is_within, own_programs, programs_on, script_environment
+from skillkit.core.resolve.environment import (
+    Interpreter,
+    Runner,
+    is_within,
+    own_programs,
+    programs_on,
+    script_environment,
+    with_prepared,
+)
 from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
+from skillkit.core.store.environments import Environments
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
-from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
+from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, Prepared, ScriptCommand
 from skillkit.core.values.skills import Workspace
 
 __all__ = ["refuse_batch_metacharacters", "resolve_command", "resolve_program"]
@@ -40,6 +49,7 @@ __all__ = ["refuse_batch_metacharacters", "resolve_command", "resolve_program"]
 # They take settings, and with them code, from the folder that they start in.
 OBEYING_THEIR_FOLDER = frozenset(("bun", "deno", "tsx", "ts-node"))
 OF_SKILLS = ("SKILL_NAME", "SKILL_BASE_DIR", "SKILL_DIR", "CLAUDE_SKILL_DIR", "SKILL_VERSION")
+PYTHONS = frozenset(("python3", "python"))
 NOTHING_READ = ScriptContent(uses_own_files=False, called=frozenset())
 BATCH_METACHARACTERS = re.compile(r"[&|<>^%!\"()\r\n]")
 
@@ -73,7 +83,10 @@ def resolve_command(
     content = content_of_script(located, manifest) if is_asked else NOTHING_READ
     cwd = _working_directory(base, workspace, policy, located, content)
     closed = (base,) if workspace is None else (base, workspace)
-    programs = own_programs(content.called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
+    prepared = Environments(state_folder).of(name, base, manifest.digest) if state_folder is not None else ()
+    called = content.called.difference(PYTHONS if _has_python(prepared) else ())
+    programs = own_programs(called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
+    environment = with_prepared(environment, prepared)
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
     refuse_batch_metacharacters(interpreter.name, given.words)
     return ScriptCommand(
@@ -84,11 +97,12 @@ def resolve_command(
         script_name=located.name,
         interpreter=interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(interpreter.path, *interpreter.arguments, located.file, *given.words),
+        argv=(_program_of(interpreter, prepared), *interpreter.arguments, located.file, *given.words),
         cwd=str(cwd),
         environment=environment,
         workspace=named,
         manifest=manifest,
+        prepared=prepared,
         from_instructions=call.from_instructions,
         own_programs=programs,
         **given.passed_on,
@@ -129,6 +143,17 @@ def resolve_program(
         is_program=True,
         **given.passed_on,
     )
+
+
+def _has_python(prepared: Sequence[Prepared]) -> bool:
+    return any(each.kind == "python" for each in prepared)
+
+
+def _program_of(interpreter: Interpreter, prepared: Sequence[Prepared]) -> str:
+    """Python with the packages that were prepared for the skill, where there are some."""
+    if interpreter.name not in PYTHONS:
+        return interpreter.path
+    return next((str(each.programs / "python") for each in prepared if each.kind == "python"), interpreter.path)
 
 
 def _workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:

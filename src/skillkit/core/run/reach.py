@@ -22,6 +22,7 @@ __all__ = ["OwnInterpreters", "granted_paths", "named_paths", "own_interpreters"
 
 PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
 NOT_LOADED = "code that would be loaded unasked was taken out of the home: {0}"
+REQUIRED_ONLY = "prepared packages of Node are found by require() alone, not by import"
 SEARCHED = "{0} also takes modules and settings from the folders above {1}, as far as they are readable"
 
 
@@ -55,15 +56,19 @@ def reach_of(
     in_rules = [each for each in guarded.places if each.path not in put_back]
     own = own_interpreters(command, state_folder)
     interpreter = own.folders
+    prepared = tuple(str(each.tree) for each in command.prepared)
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
     protected = [*(each.path for each in in_rules), *guarded.around]
     if policy.allow_filesystem:
         protected += [path for path in everywhere if os.path.lexists(path)]
     search = _notes_on_search(command, opened, policy) if apart is None else []
+    node = next((str(each.tree / "node_modules") for each in command.prepared if each.kind == "node"), None)
+    search += [REQUIRED_ONLY] if node and apart is None else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
     own_home = (os.path.realpath(home.path),) if home else ()
-    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *own_home, *pinned)}
+    shown = (*prepared, *([node] if node else []))
+    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *own_home, *pinned, *shown)}
     identities |= {each.path: (each.device, each.inode) for each in opened.all}
     identities |= {each.path: (each.device, each.inode) for each in in_rules}
     return Reach(
@@ -73,8 +78,10 @@ def reach_of(
         interpreter=interpreter,
         programs=own.programs,
         searched_first=own.searched_first,
-        masked=masked_files(interpreter),
+        masked=masked_files((*interpreter, *prepared)),
         home=own_home[0] if own_home else None,
+        environments=prepared,
+        node_modules=node,
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*protected, state))),
@@ -104,7 +111,10 @@ class OwnInterpreters(NamedTuple):
 def own_interpreters(command: ScriptCommand, state_folder: Path) -> OwnInterpreters:
     """The script's own interpreter, and those it may call, but for what lies in or holds a closed place."""
     home = os.path.expanduser("~")
-    folders = {*interpreter_paths(command.argv[0], home=home)}
+    prepared = [str(each.tree) for each in command.prepared]
+    started = [command.argv[0], *(str(each.programs / "python") for each in command.prepared if each.kind == "python")]
+    own = {path for program in started for path in interpreter_paths(program, home=home)}
+    folders = own.difference(prepared)
     programs: dict[str, str] = {}
     first: list[str] = []
     places = forbidden_paths(state_folder) if command.own_programs else None

@@ -28,6 +28,7 @@ __all__ = [
     "Manifest",
     "OnHost",
     "OnOutput",
+    "Prepared",
     "PreparedRun",
     "ProcessExit",
     "Ran",
@@ -76,6 +77,18 @@ class OwnProgram(NamedTuple):
     """Whether PATH has a version manager's stand-in, which finds nothing inside walls."""
 
 
+class Prepared(NamedTuple):
+    """Packages of one language, `python` or `node`, in a folder that nothing changes."""
+
+    kind: str
+    tree: Path
+
+    @property
+    def programs(self) -> Path:
+        """The folder that a search path begins with."""
+        return self.tree / "bin" if self.kind == "python" else self.tree / "node_modules" / ".bin"
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptCommand:
     """One script, ready to start: nothing here needs looking up again."""
@@ -115,6 +128,8 @@ class ScriptCommand:
     """By which the surface tells two equal calls apart."""
     own_programs: tuple[OwnProgram, ...] = ()
     """The caller's interpreters that it may call, beside its own."""
+    prepared: tuple[Prepared, ...] = ()
+    """Packages that were prepared for this content."""
     from_instructions: str = ""
     """Where the skill's text asks for this run, and nobody else: the digest of all commands it asks for together."""
     is_program: bool = False
