@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.index import SkillIndex, discover
 from skillkit.core.find.plugins import installed_plugin_roots, plugin_roots
 from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, project_roots, system_roots
 from skillkit.core.models import Skill, SkillMetadata
+from skillkit.core.paths import real_path
 from skillkit.core.paths.forbidden import named_workspace
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
@@ -152,8 +154,34 @@ class SkillManager:
         skill = self.load_skill(skill_name)
         name, folder = skill.metadata.name, skill.base_directory
         script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
-        around = surroundings_here(name, self.policy, folder=folder, tier=self.flow.tier)
+        prepared = self._prepared_names(skill)
+        around = surroundings_here(name, self.policy, folder=folder, tier=self.flow.tier, prepared=prepared)
         return needs_of(skill, script, surroundings=around)
+
+    def _prepared_names(self, skill: Skill) -> frozenset[str]:
+        from skillkit.core.models.digest import manifest_of
+        from skillkit.core.store.environments import Environments
+
+        environments, name, folder = Environments(self.state_dir), skill.metadata.name, skill.base_directory
+        if environments.approved(name, folder) is None:
+            return frozenset()
+        return environments.names(name, folder, manifest_of(real_path(folder)).digest)
+
+    def prepare_packages(
+        self,
+        skill_name: str,
+        script_name: str | None = None,
+        *,
+        approver: Approver | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - a Preparation of that room
+        """Installs the packages that a skill needs, after a person said yes to each by name; runs then find them.
+
+        The options are those of `skillkit.packages.prepare.prepare_packages`. Needs the extra `packages`.
+        """
+        # An extra that stands on the core: it is known here by its name alone.
+        prepare: Any = import_module("skillkit.packages.prepare")
+        return prepare.prepare_packages(self, skill_name, script_name, approver=approver or self.approver, **options)
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:
         """The text an agent reads, with arguments and folders filled in."""

@@ -113,8 +113,9 @@ def _npm(
     settings = {
         "npm_config_registry": registry.addresses[0],
         "npm_config_cache": f"{real_path(shop.work)}/npm-cache",
-        "npm_config_userconfig": os.devnull,
-        "npm_config_globalconfig": os.devnull,
+        # Files that are not there: npm wants two different ones.
+        "npm_config_userconfig": f"{real_path(shop.work)}/no-user-settings",
+        "npm_config_globalconfig": f"{real_path(shop.work)}/no-global-settings",
         "npm_config_fetch_timeout": "30000",
         "npm_config_fetch_retries": "1",
         "PATH": os.pathsep.join((os.path.dirname(node.path), os.path.dirname(npm), os.defpath)),

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from packaging.tags import compatible_tags, cpython_tags, platform_tags
@@ -52,10 +53,18 @@ def python_here(folder: Path, policy: ScriptPolicy) -> Python:
     """The one that would run a script of the skill in this folder."""
     path = search_path(os.environ, folder, None)
     found = interpreter_for("python", path, policy.allowed_interpreters, read_output, closed=(folder,))
+    status = os.stat(found.path)
+    return _python_at(found.path, path, (status.st_dev, status.st_ino, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=16)
+def _python_at(program: str, path: str, identity: tuple[int, ...]) -> Python:
+    """Asked once, as long as it is the same file."""
+    del identity
     try:
-        base, version, platform = json.loads(read_output((found.path, "-I", "-c", QUESTION), path))
+        base, version, platform = json.loads(read_output((program, "-I", "-c", QUESTION), path))
     except ValueError:
-        raise PackagesError(f"{found.path} does not say which Python it is. Check that it runs.") from None
+        raise PackagesError(f"{program} does not say which Python it is. Check that it runs.") from None
     return Python(real_path(base), version, platform)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.paths import real_path, require_own_file, require_own_folder
+from skillkit.core.paths.trees import remove_tree
 from skillkit.core.values.runs import Prepared
 
 __all__ = ["KINDS", "Approved", "Environment", "Environments", "Mark", "Share", "seen_of"]
@@ -175,6 +176,28 @@ class Environments:
     def forget(self, skill: str, base_directory: str | Path) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self._note(skill, base_directory))
+
+    def prune(self, *, with_gone_skills: bool = False) -> dict[str, int]:
+        """Removes what no skill uses or what was altered; the keys that went, each with its bytes.
+
+        `with_gone_skills` forgets skills whose folder is not there any more. Renamed first: whoever looks meanwhile
+        finds all of it or nothing. A run that goes on keeps what it has mounted.
+        """
+        approved = self.all_approved()
+        for each in approved if with_gone_skills else ():
+            if not os.path.isdir(each.folder):
+                self.forget(each.skill, each.folder)
+        used = {share.key for each in self.all_approved() for share in each.shares.values()}
+        gone: dict[str, int] = {}
+        for key in _names_in(self.built):
+            found = self.find(key)
+            if key not in used or found is None:
+                aside = self.folder / f".new-{os.urandom(8).hex()}"
+                with suppress(OSError):
+                    os.rename(self.built / key, aside)
+                    gone[key] = found.mark.size if found else 0
+                remove_tree(aside)
+        return gone
 
     def make_folders(self) -> None:
         for folder in (self._state_folder, self.folder, self.built, self._notes):

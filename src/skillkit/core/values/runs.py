@@ -18,6 +18,7 @@ from skillkit.core.values.skills import Workspace
 
 __all__ = [
     "NO_CONTROL",
+    "PREPARE",
     "PROGRAM_OWNER",
     "READ_FROM_CODE",
     "TIMEOUT_EXIT_CODE",
@@ -40,6 +41,8 @@ __all__ = [
 
 TIMEOUT_EXIT_CODE = 124
 TRUNCATION_MARK = "[... output truncated ...]"
+PREPARE = "skillkit prepare "
+"""How a hint begins its remedy for a missing package; no script can word a hint."""
 READ_FROM_CODE = "128+N read as signal N for crashes"
 SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
 PROGRAM_OWNER = "(program)"
@@ -247,6 +250,11 @@ class ScriptExecutionResult:
     def success(self) -> bool:
         """Whether the script ended with exit code 0."""
         return self.exit_code == 0
+
+    @property
+    def needs_packages(self) -> bool:
+        """Whether it failed for want of a package, which a person can prepare."""
+        return not self.success and PREPARE in self.hint
 
     @property
     def timeout(self) -> bool:

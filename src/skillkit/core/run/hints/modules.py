@@ -11,6 +11,7 @@ from glob import escape, glob
 
 from skillkit.core.paths import is_inside
 from skillkit.core.run.hints.failure import Failure, tail
+from skillkit.core.values.runs import PREPARE
 
 __all__ = ["PACKAGES", "missing_module"]
 
@@ -132,15 +133,14 @@ def _with_remedy(said: str, package: str, failure: Failure, program: str) -> str
     python = program or _python_of(failure)
     skipped = _skipped_environment(failure)
     if skipped:
-        said += (
-            f" for {python}; the environment {skipped} is not used, because it lies where scripts may write. "
-            "Make one elsewhere"
-        )
+        said += f" for {python}; the environment {skipped} is not used, because it lies where scripts may write"
         python = os.path.realpath(python) if python else ""
     elif python:
         said += f" for {python}"
-    if not python or not package:
+    if not package or (not python and failure.command.is_program):
         return f"{said}."
+    if not failure.command.is_program:
+        return f"{said}: {prepare_remedy(failure.command.skill_name)}"
     command = "" if skipped else _pip_command(python, package)
     command = command or _environment_command(python, package)
     return f"{said}: {command}" if command else f"{said}; install it there."
@@ -204,8 +204,8 @@ def _node(failure: Failure, line: str) -> str:
     found = NODE.search(line)
     if found is None or found["name"].startswith("node:"):
         return ""
-    folder = shlex.quote(str(failure.command.base_directory))
-    return (
-        f"The Node package {found['name']!r} is missing; scripts find packages inside their skill only: "
-        f"npm install --prefix {folder} {found['name']}"
-    )
+    return f"The Node package {found['name']!r} is missing: {prepare_remedy(failure.command.skill_name)}"
+
+
+def prepare_remedy(skill_name: str) -> str:
+    return f"{PREPARE}{shlex.quote(skill_name)}"
