@@ -24,7 +24,7 @@ from skillkit.packages.index import Index, hosts_for, npm_registry
 from skillkit.packages.names import common_name_near
 from skillkit.packages.pages import AT_ONCE, read_address
 from skillkit.packages.tools import TOOL_SECONDS, Said, node_program, npm_program, run_tool
-from skillkit.packages.values import Locked, PackagesError, Plan, Wanted
+from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, known_of
 from skillkit.packages.workshop import Workshop, key_of
 
 __all__ = ["Node", "build_node", "locked_node", "node_here", "plan_node"]
@@ -55,13 +55,10 @@ def plan_node(shop: Workshop, wanted: tuple[Wanted, ...], own_lock: str, node: N
     """The lock that these give today, with what the registry tells of each package."""
     registry = npm_registry(shop.new_folder("npm-settings"))
     known = _told_by(registry, [each.name for each in wanted], patience)
-    for each in wanted:
-        if not known[each.name]:
-            raise PackagesError(
-                f"The registry {', '.join(registry.names)} has no package {each.name!r} ({each.source}, {each.where}). "
-                "Correct the name where it is written."
-            )
-    listed = json.dumps({"private": True, "dependencies": {each.name: each.requirement for each in wanted}})
+    found = known_of(
+        wanted, [name for name, told in known.items() if told], f"The registry {', '.join(registry.names)}"
+    )
+    listed = json.dumps({"private": True, "dependencies": {each.name: each.requirement for each in found}})
     folder = shop.new_folder("npm")
     (folder / "package.json").write_text(listed, encoding="utf-8")
     if own_lock:
@@ -79,7 +76,8 @@ def plan_node(shop: Workshop, wanted: tuple[Wanted, ...], own_lock: str, node: N
     told = tuple(sorted(_told(each, known[each.name], sources.get(each.name)) for each in packages))
     untimed = registry.names if any(each.uploaded_at is None for each in told) else ()
     key = key_of(text, node.path, node.version, node.platform)
-    return Plan("node", key, text, node.path, wanted, told, registry.names, untimed, {"package.json": listed})
+    unknown = tuple(each.name for each in wanted if each not in found)
+    return Plan("node", key, text, node.path, wanted, told, registry.names, untimed, unknown, {"package.json": listed})
 
 
 def build_node(shop: Workshop, plan: Plan, node: Node, patience: float, on_bytes: Callable[[int], None] | None) -> None:

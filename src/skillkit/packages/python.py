@@ -24,7 +24,7 @@ from skillkit.packages.names import common_name_near
 from skillkit.packages.pages import File, pages_of
 from skillkit.packages.skill_lock import Pin
 from skillkit.packages.tools import Hosts, run_tool, uv_program
-from skillkit.packages.values import Locked, PackagesError, Plan, Wanted
+from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, known_of
 from skillkit.packages.workshop import Workshop, key_of
 
 __all__ = ["Python", "build_python", "locked_python", "plan_python", "python_here"]
@@ -75,14 +75,9 @@ def plan_python(
     index = python_index(shop.new_folder("settings"))
     names = [each.name for each in wanted]
     pages = pages_of(names, index.addresses, seconds=patience)
-    for each in wanted:
-        if not pages[each.name]:
-            raise PackagesError(
-                f"The index {', '.join(index.names)} has no package {each.name!r} ({each.source}, {each.where}). "
-                "Correct the name where it is written."
-            )
+    found = known_of(wanted, [name for name in names if pages[name]], f"The index {', '.join(index.names)}")
     hosts = _hosts(index, pages)
-    lock = _lock(shop, wanted, pins, python, index, hosts, patience)
+    lock = _lock(shop, found, pins, python, index, hosts, patience)
     packages = locked_python(lock)
     _require_pinned(packages, pins)
     pages |= pages_of([each.name for each in packages if each.name not in pages], index.addresses, seconds=patience)
@@ -90,7 +85,8 @@ def plan_python(
     told = tuple(_told(each, pages[each.name], sources.get(each.name), python) for each in packages)
     untimed = index.names if any(each.uploaded_at is None for each in told) else ()
     key = key_of(lock, python.path, python.version, python.platform)
-    return Plan("python", key, lock, python.path, wanted, told, index.names, untimed)
+    unknown = tuple(each.name for each in wanted if each not in found)
+    return Plan("python", key, lock, python.path, wanted, told, index.names, untimed, unknown)
 
 
 def build_python(

@@ -82,6 +82,8 @@ def _message(skill: str, plans: Sequence[Plan], now: float, days: int) -> str:
         known = f", {size_text(plan.size)}" if plan.size else ""
         parts.append(f"{LANGUAGES[plan.kind]}: {count}{known}, from {', '.join(plan.indexes)}")
         parts.append("\n".join(f"  {package_line(each, now)}" for each in plan.packages))
+        if plan.unknown:
+            parts.append(f"Left out, since there are no such packages: {visible(', '.join(plan.unknown))} (guessed).")
         if plan.untimed:
             parts.append(
                 f"{', '.join(plan.untimed)} does not tell when each of them was released: the limit of "

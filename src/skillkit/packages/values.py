@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from skillkit.core.exceptions import SkillKitError
 
-__all__ = ["Locked", "PackagesError", "Plan", "Wanted"]
+__all__ = ["Locked", "PackagesError", "Plan", "Wanted", "known_of"]
 
 
 class PackagesError(SkillKitError):
@@ -45,6 +46,21 @@ class Locked:
         return None if self.uploaded_at is None else max(0, int((now - self.uploaded_at) / 86_400))
 
 
+def known_of(wanted: tuple[Wanted, ...], known: Collection[str], index: str) -> tuple[Wanted, ...]:
+    """What the index has; a guess that it does not know is left out, what a file names is an error."""
+    for each in wanted:
+        if each.name not in known and each.source != "inferred":
+            raise PackagesError(
+                f"{index} has no package {each.name!r} ({each.source}, {each.where}). "
+                "Correct the name where it is written."
+            )
+    found = tuple(each for each in wanted if each.name in known)
+    if not found:
+        names = ", ".join(each.name for each in wanted)
+        raise PackagesError(f"{index} has none of these packages, whose names were guessed from imports: {names}.")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All that would be installed of one language, before anybody was asked."""
@@ -59,6 +75,8 @@ class Plan:
     """Names of the hosts that they come from."""
     untimed: tuple[str, ...] = ()
     """Indexes that tell no upload times."""
+    unknown: tuple[str, ...] = ()
+    """Guessed from imports, and the index has no such package: they are left out."""
     extra: dict[str, str] = field(default_factory=dict, hash=False)
     """Files beside the lock that the tool needs, by name."""
     is_approved: bool = False
