@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.package_index import PackageIndex, serving_index
 
 from skillkit.core.manager import SkillManager
 from skillkit.core.values.policy import STANDARD
-from support.package_index import PackageIndex, serving_index
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.package_index import PackageIndex
 
 from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError
 from skillkit.core.manager import SkillManager
@@ -20,7 +21,6 @@ from skillkit.core.store.environments import Environments
 from skillkit.packages.prepare import Preparation, prepare_packages
 from skillkit.packages.values import PackagesError
 from skillkit.testing import ScriptedApprover, skill_folder
-from support.package_index import PackageIndex
 
 BLOCK = '# /// script\n# dependencies = ["{}"]\n# ///\n'
 USE = "import zebra; print(zebra.VERSION)"
@@ -141,7 +141,7 @@ def test_a_file_with_another_hash_is_not_installed(index: PackageIndex, manager:
             index.swapped = dict(other.packages["zebra"])
             return super().ask(*given, **more)  # type: ignore[arg-type]
 
-    with pytest.raises(PackagesError, match="(?i)hash"):
+    with pytest.raises(PackagesError, match=r"[Hh]ash"):
         prepare_packages(manager, "animals", approver=Swapping("yes_once"))  # type: ignore[arg-type]
     assert Environments(manager.state_dir).all_built() == []
 
@@ -258,7 +258,7 @@ def test_a_changed_environment_is_not_used_and_is_built_anew_without_a_question(
 
 
 def test_a_script_can_neither_write_to_its_packages_nor_read_the_state_around_them(
-    index: PackageIndex, manager: SkillManager
+    index: PackageIndex, manager: SkillManager, tmp_path: Path
 ) -> None:
     index.add("zebra", "1.0")
     code = (
@@ -272,7 +272,12 @@ def test_a_script_can_neither_write_to_its_packages_nor_read_the_state_around_th
     declared(manager, code=code)
     prepare(manager)
     assert (manager.state_dir / "packages" / "skills").is_dir()
-    assert printed(manager) == "['packages'] ['environments']"
+    # The first has nothing of the host around its packages; the second opens the folder that the state lies in.
+    manager.execute_skill_script("animals", "run")
+    assert not (manager.state_dir / "new").exists()
+    opened = manager.execute_skill_script("animals", "run", workspace=tmp_path)
+    assert opened.stdout.strip() == "['packages'] ['environments']", opened.stderr
+    assert not (manager.state_dir / "new").exists()
 
 
 def test_a_skill_that_changed_is_prepared_again(index: PackageIndex, manager: SkillManager) -> None:

@@ -78,28 +78,25 @@ def resolve_command(
     )
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
-    interpreter = located.interpreter
-    is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
-    content = content_of_script(located, manifest) if is_asked else NOTHING_READ
+    content = _content(located, manifest, policy)
     cwd = _working_directory(base, workspace, policy, located, content)
     closed = (base,) if workspace is None else (base, workspace)
     prepared = Environments(state_folder).of(name, base, manifest.digest) if state_folder is not None else ()
-    called = content.called.difference(PYTHONS if _has_python(prepared) else ())
+    called = content.called.difference(PYTHONS if any(each.kind == "python" for each in prepared) else ())
     programs = own_programs(called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
-    environment = with_prepared(environment, prepared)
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
-    refuse_batch_metacharacters(interpreter.name, given.words)
+    refuse_batch_metacharacters(located.interpreter.name, given.words)
     return ScriptCommand(
         skill_name=name,
         digest=manifest.digest,
         base_directory=base,
         script_path=located.path,
         script_name=located.name,
-        interpreter=interpreter.name,
+        interpreter=located.interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(_program_of(interpreter, prepared), *interpreter.arguments, located.file, *given.words),
+        argv=(*_start_of(located.interpreter, prepared), located.file, *given.words),
         cwd=str(cwd),
-        environment=environment,
+        environment=with_prepared(environment, prepared),
         workspace=named,
         manifest=manifest,
         prepared=prepared,
@@ -145,15 +142,15 @@ def resolve_program(
     )
 
 
-def _has_python(prepared: Sequence[Prepared]) -> bool:
-    return any(each.kind == "python" for each in prepared)
+def _content(located: Located, manifest: Manifest, policy: ScriptPolicy) -> ScriptContent:
+    is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
+    return content_of_script(located, manifest) if is_asked else NOTHING_READ
 
 
-def _program_of(interpreter: Interpreter, prepared: Sequence[Prepared]) -> str:
+def _start_of(interpreter: Interpreter, prepared: Sequence[Prepared]) -> tuple[str, ...]:
     """Python with the packages that were prepared for the skill, where there are some."""
-    if interpreter.name not in PYTHONS:
-        return interpreter.path
-    return next((str(each.programs / "python") for each in prepared if each.kind == "python"), interpreter.path)
+    own = [str(each.programs / "python") for each in prepared if each.kind == "python"]
+    return (own[0] if own and interpreter.name in PYTHONS else interpreter.path, *interpreter.arguments)
 
 
 def _workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:

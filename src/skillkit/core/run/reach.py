@@ -56,21 +56,17 @@ def reach_of(
     in_rules = [each for each in guarded.places if each.path not in put_back]
     own = own_interpreters(command, state_folder)
     interpreter = own.folders
-    prepared = tuple(str(each.tree) for each in command.prepared)
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
     protected = [*(each.path for each in in_rules), *guarded.around]
     if policy.allow_filesystem:
         protected += [path for path in everywhere if os.path.lexists(path)]
     search = _notes_on_search(command, opened, policy) if apart is None else []
-    node = next((str(each.tree / "node_modules") for each in command.prepared if each.kind == "node"), None)
-    search += [REQUIRED_ONLY] if node and apart is None else []
+    packages = _packages(command)
+    search += [REQUIRED_ONLY] if packages.node_modules and apart is None else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
-    identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
     own_home = (os.path.realpath(home.path),) if home else ()
-    shown = (*prepared, *([node] if node else []))
-    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *own_home, *pinned, *shown)}
-    identities |= {each.path: (each.device, each.inode) for each in opened.all}
-    identities |= {each.path: (each.device, each.inode) for each in in_rules}
+    own_places = (str(snapshot or skill), private, *own_home, *pinned, *packages.shown)
+    seen = [*opened.all, *(Judged(each.path, each.device, each.inode) for each in in_rules)]
     return Reach(
         skill=skill,
         snapshot=str(snapshot) if snapshot else None,
@@ -78,17 +74,17 @@ def reach_of(
         interpreter=interpreter,
         programs=own.programs,
         searched_first=own.searched_first,
-        masked=masked_files((*interpreter, *prepared)),
+        masked=masked_files((*interpreter, *packages.trees)),
         home=own_home[0] if own_home else None,
-        environments=prepared,
-        node_modules=node,
+        environments=packages.trees,
+        node_modules=packages.node_modules,
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*protected, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
         notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search, *_notes_on_home(home)),
         hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
-        identities=identities,
+        identities=_identities(interpreter, own_places, seen),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
         writable=tuple(each.path for each in opened.writable),
         network=policy.allow_network,
@@ -98,6 +94,31 @@ def reach_of(
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+def _identities(
+    interpreter: Iterable[str], own_places: Iterable[str], seen: Iterable[Judged]
+) -> dict[str, tuple[int, int]]:
+    """What tells each thing from another in its place."""
+    identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
+    identities |= {path: _unmoved(path) for path in own_places}
+    return identities | {each.path: (each.device, each.inode) for each in seen}
+
+
+class _Packages(NamedTuple):
+    """Folders of packages that were prepared for the skill."""
+
+    trees: tuple[str, ...]
+    node_modules: str | None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return (*self.trees, *([self.node_modules] if self.node_modules else []))
+
+
+def _packages(command: ScriptCommand) -> _Packages:
+    node = next((str(each.tree / "node_modules") for each in command.prepared if each.kind == "node"), None)
+    return _Packages(tuple(str(each.tree) for each in command.prepared), node)
 
 
 class OwnInterpreters(NamedTuple):
