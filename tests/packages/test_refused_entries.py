@@ -56,7 +56,7 @@ def test_an_entry_that_is_no_name_is_refused_in_a_list_and_in_a_lock(
     ["git+https://example.com/z.git", "https://example.com/z.tgz", "file:../z", "someone/zebra", "npm:other@1"],
 )
 def test_an_address_in_package_json_is_refused(manager: SkillManager, version: str) -> None:
-    with pytest.raises(PackagesError, match="package.json: zebra"):
+    with pytest.raises(PackagesError, match=r"package\.json: zebra"):
         wanted(manager, {"package.json": json.dumps({"dependencies": {"zebra": version, "lion": "^1.0.0"}})})
 
 
