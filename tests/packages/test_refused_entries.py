@@ -11,8 +11,8 @@ from skillkit.core.manager import SkillManager
 from skillkit.core.needs import needs_of
 from skillkit.packages.names import common_name_near
 from skillkit.packages.skill_lock import npm_lock_of, python_pins_of
-from skillkit.packages.values import PackagesError
-from skillkit.packages.wanted import Wanted, wanted_of
+from skillkit.packages.values import PackagesError, Wanted
+from skillkit.packages.wanted import wanted_of
 from skillkit.testing import skill_folder
 
 HASH = "sha256:" + "a" * 64
