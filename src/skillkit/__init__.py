@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from skillkit.core.paths import FilePathResolver
     from skillkit.core.scripts import ScriptExecutor
     from skillkit.core.store.world import World
+    from skillkit.core.values.needs import Grant, Need
     from skillkit.core.values.policy import (
         GUARDED,
         LOCKED,
@@ -79,6 +80,7 @@ __all__ = [
     "ContentLoadError",
     "Diagnostic",
     "FilePathResolver",
+    "Grant",
     "InterpreterNotAllowedError",
     "InterpreterNotFoundError",
     "InvalidFrontmatterError",
@@ -89,6 +91,7 @@ __all__ = [
     "ManifestValidationError",
     "MissingRequiredFieldError",
     "ModelUnavailableError",
+    "Need",
     "Option",
     "OptionAnswer",
     "OptionRequest",
@@ -125,8 +128,10 @@ _HOMES = {
     "Diagnostic": "values.skills",
     "FilePathResolver": "paths",
     "GUARDED": "values.policy",
+    "Grant": "values.needs",
     "LOCKED": "values.policy",
     "Limits": "values.policy",
+    "Need": "values.needs",
     "Option": "values.questions",
     "OptionAnswer": "values.questions",
     "OptionRequest": "values.questions",

@@ -91,6 +91,7 @@ def deciding(folder: Path, request_id: str) -> dict[str, list[str]]:
     return {
         "approvals answer": [*SKILLKIT, "approvals", "answer", request_id, "yes_once"],
         "trust add": [*SKILLKIT, "trust", "add", "demo", "--yes", *skills],
+        "grant": [*SKILLKIT, "grant", "demo", "--variable", "TEAM", "--yes", *skills],
         "--yes": [*SKILLKIT, "run", "demo", "hello", "--yes", "--policy", "trusted", *skills],
     }
 

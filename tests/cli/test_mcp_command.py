@@ -60,7 +60,7 @@ def test_every_configuration_in_the_how_to_can_be_used() -> None:
     blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL)]
     servers = [server for block in blocks for server in (block.get("mcpServers") or block["servers"]).values()]
     started = [server["args"] for server in servers if "command" in server]
-    assert len(started) == 4
+    assert len(started) == 3
     for name, *arguments in started:
         assert name == "mcp"
         mcp_command.make_context("mcp", arguments)

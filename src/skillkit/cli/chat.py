@@ -98,7 +98,9 @@ def chat_command(
     """
     from skillkit.chat import require_chat
 
-    chosen = cast("Chosen", {name: given.pop(name) for name in Chosen.__annotations__ if name != "state_dir"})
+    chosen = cast(
+        "Chosen", {name: given.pop(name) for name in Chosen.__annotations__ if name in given and name != "state_dir"}
+    )
     asked = _Asked(**given)
     if asked.as_json and asked.once is None and asked.prompt_file is None:
         raise click.UsageError("--json needs --once or --prompt-file.")

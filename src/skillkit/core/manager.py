@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,6 @@ from skillkit.core.find.index import SkillIndex, discover
 from skillkit.core.find.plugins import installed_plugin_roots, plugin_roots
 from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, project_roots, system_roots
 from skillkit.core.models import Skill, SkillMetadata
-from skillkit.core.paths import real_path
 from skillkit.core.paths.forbidden import named_workspace
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
@@ -24,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.flow import Flow
     from skillkit.core.resolve import CallArguments
-    from skillkit.core.values.needs import Need
+    from skillkit.core.values.needs import Grant, Need
     from skillkit.core.values.questions import Approver, OptionAnswer
     from skillkit.core.values.runs import OnHost, OnOutput, PreparedRun, RunControl, ScriptExecutionResult
 
@@ -148,24 +147,14 @@ class SkillManager:
 
     def needs_of(self, skill_name: str, script_name: str | None = None) -> tuple[Need, ...]:
         """What it uses beyond its folder: where that was found, whether it is there here, and what meets it."""
-        from skillkit.core.needs import needs_of, surroundings_here
+        from skillkit.core.needs import needs_of
         from skillkit.core.resolve.locate import find_script
 
         skill = self.load_skill(skill_name)
         name, folder = skill.metadata.name, skill.base_directory
         script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
-        prepared = self._prepared_names(skill)
-        around = surroundings_here(name, self.policy, folder=folder, tier=self.flow.tier, prepared=prepared)
-        return needs_of(skill, script, surroundings=around)
-
-    def _prepared_names(self, skill: Skill) -> frozenset[str]:
-        from skillkit.core.models.digest import manifest_of
-        from skillkit.core.store.environments import Environments
-
-        environments, name, folder = Environments(self.state_dir), skill.metadata.name, skill.base_directory
-        if environments.approved(name, folder) is None:
-            return frozenset()
-        return environments.names(name, folder, manifest_of(real_path(folder)).digest)
+        granting = self.flow.granting
+        return granting.looked_at(skill, needs_of(skill, script), granting.of(skill).lasting, self.flow.tier)
 
     def prepare_packages(
         self,
@@ -283,6 +272,46 @@ class SkillManager:
 
         flow = self.flow_for(agent_facing=prepared.resolved is not None and prepared.resolved.agent_facing)
         return flow.complete(in_time(prepared, answer), answer, RunControl(cancel, None, on_output))
+
+    def grant(
+        self,
+        skill_name: str,
+        *,
+        hosts: Iterable[str] = (),
+        secrets: Iterable[str] = (),
+        variables: Iterable[str] = (),
+        read: Iterable[PathLike] = (),
+        write: Iterable[PathLike] = (),
+        working_directory: str | None = None,
+        interpreters: Iterable[str] = (),
+        private: bool = False,
+        channel: str = "python",
+    ) -> tuple[Grant, ...]:
+        """Gives a skill, as it is now, what it may use beyond the policy; a person's word, which ends when it changes.
+
+        `private` lets the hosts lead to private addresses. What can never be given raises ConfigurationError.
+        """
+        from skillkit.core.values.grants import named_grants
+
+        named = named_grants(
+            hosts=hosts,
+            secrets=secrets,
+            variables=variables,
+            read=map(str, read),
+            write=map(str, write),
+            working_directory=working_directory,
+            interpreters=interpreters,
+            private=private,
+        )
+        return tuple(kept.grant for kept in self.flow.granting.give(self.load_skill(skill_name), named, channel))
+
+    def grants(self, skill_name: str) -> tuple[Grant, ...]:
+        """What a skill was given and has, as it is now and under this manager's policy."""
+        return self.flow.granting.of(self.load_skill(skill_name)).lasting
+
+    def revoke(self, skill_name: str, *grants: Grant) -> tuple[Grant, ...]:
+        """Takes grants back, without any named all of them; gives what the skill does not have any more."""
+        return tuple(kept.grant for kept in self.flow.granting.revoke(self.load_skill(skill_name), grants))
 
     def end_session_approvals(self, skill_name: str | None = None) -> None:
         """From now on asks again about a skill, or about all of them, that was approved for this manager's session."""

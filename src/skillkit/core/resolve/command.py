@@ -40,6 +40,7 @@ from skillkit.core.resolve.environment import (
 )
 from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
 from skillkit.core.store.environments import Environments
+from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
 from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, Prepared, ScriptCommand
 from skillkit.core.values.skills import Workspace
@@ -62,6 +63,7 @@ def resolve_command(
     run: Runner,
     *,
     state_folder: Path | None = None,
+    grants: tuple[Grant, ...] = (),
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
     name, version = skill.metadata.name, skill.metadata.version
@@ -80,10 +82,8 @@ def resolve_command(
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
     content = _content(located, manifest, policy)
     cwd = _working_directory(base, workspace, policy, located, content)
-    closed = (base,) if workspace is None else (base, workspace)
-    prepared = Environments(state_folder).of(name, base, manifest.digest) if state_folder is not None else ()
-    called = content.called.difference(PYTHONS if any(each.kind == "python" for each in prepared) else ())
-    programs = own_programs(called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
+    prepared = Environments(state_folder).of(name, base, manifest.digest) if state_folder else ()
+    called = _called(content, prepared) if policy.sandbox != "off" else ()
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
     refuse_batch_metacharacters(located.interpreter.name, given.words)
     return ScriptCommand(
@@ -101,7 +101,8 @@ def resolve_command(
         manifest=manifest,
         prepared=prepared,
         from_instructions=call.from_instructions,
-        own_programs=programs,
+        own_programs=own_programs(called, environment["PATH"], run, [base, *([workspace] if workspace else [])]),
+        grants=grants,
         **given.passed_on,
     )
 
@@ -145,6 +146,11 @@ def resolve_program(
 def _content(located: Located, manifest: Manifest, policy: ScriptPolicy) -> ScriptContent:
     is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
     return content_of_script(located, manifest) if is_asked else NOTHING_READ
+
+
+def _called(content: ScriptContent, prepared: Sequence[Prepared]) -> frozenset[str]:
+    """Interpreters that it may call; where Python was prepared, that is the one."""
+    return content.called.difference(PYTHONS if any(each.kind == "python" for each in prepared) else ())
 
 
 def _start_of(interpreter: Interpreter, prepared: Sequence[Prepared]) -> tuple[str, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError, SandboxUnavailableError
 from skillkit.core.paths import Judged, is_inside, judge, real_path
-from skillkit.core.paths.forbidden import forbidden_paths, open_paths
+from skillkit.core.paths.forbidden import forbidden_paths, open_paths, secrets_folder
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
+from skillkit.core.run.guard.places import Place
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
 from skillkit.core.run.sandbox.network import certificates_of
@@ -51,74 +52,76 @@ def reach_of(
     `named` says where the policy's paths led when it was taken up.
     """
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
-    hosts = () if policy.allow_network else policy.allowed_hosts
-    put_back = {each.path for each in guarded.keepsakes}
-    in_rules = [each for each in guarded.places if each.path not in put_back]
+    in_rules = _in_rules(guarded)
     own = own_interpreters(command, state_folder)
-    interpreter = own.folders
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
-    protected = [*(each.path for each in in_rules), *guarded.around]
-    if policy.allow_filesystem:
-        protected += [path for path in everywhere if os.path.lexists(path)]
-    search = _notes_on_search(command, opened, policy) if apart is None else []
+    also = [path for path in everywhere if os.path.lexists(path)] if policy.allow_filesystem else []
     packages = _packages(command)
-    search += [REQUIRED_ONLY] if packages.node_modules and apart is None else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
-    own_home = (os.path.realpath(home.path),) if home else ()
-    own_places = (str(snapshot or skill), private, *own_home, *pinned, *packages.shown)
-    seen = [*opened.all, *(Judged(each.path, each.device, each.inode) for each in in_rules)]
+    kept = os.path.realpath(home.path) if home else None
+    unmoved = (str(snapshot or skill), private, *([kept] if kept else []), *pinned, *packages.shown)
     return Reach(
         skill=skill,
         snapshot=str(snapshot) if snapshot else None,
         work=private,
-        interpreter=interpreter,
+        interpreter=own.folders,
         programs=own.programs,
         searched_first=own.searched_first,
-        masked=masked_files((*interpreter, *packages.trees)),
-        home=own_home[0] if own_home else None,
-        environments=packages.trees,
-        node_modules=packages.node_modules,
+        masked=masked_files((*own.folders, *packages.environments)),
+        home=kept,
+        **packages._asdict(),
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
-        protected=tuple(dict.fromkeys((*protected, state))),
+        protected=tuple(dict.fromkeys((*(each.path for each in in_rules), *guarded.around, *also, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search, *_notes_on_home(home)),
-        hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
-        identities=_identities(interpreter, own_places, seen),
+        notes=(*_notes_on_guard(guarded), *_notes_on_search(command, opened, policy, apart), *_notes_on_home(home)),
+        hidden=_hidden_places(state, (*own.folders, *(each.path for each in opened.all))),
+        identities=_identities(own.folders, unmoved, opened, in_rules),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
         writable=tuple(each.path for each in opened.writable),
-        network=policy.allow_network,
-        hosts=hosts,
-        certificates=certificates_of(os.environ) if hosts else b"",
+        **_network(policy),
         filesystem=policy.allow_filesystem,
         limits=policy.limits,
         timeout=command.timeout,
     )
 
 
-def _identities(
-    interpreter: Iterable[str], own_places: Iterable[str], seen: Iterable[Judged]
-) -> dict[str, tuple[int, int]]:
-    """What tells each thing from another in its place."""
-    identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
-    identities |= {path: _unmoved(path) for path in own_places}
-    return identities | {each.path: (each.device, each.inode) for each in seen}
+def _in_rules(guarded: Guarded) -> list[Place]:
+    """What the walls keep as it is; the rest is put back after the run."""
+    put_back = {each.path for each in guarded.keepsakes}
+    return [each for each in guarded.places if each.path not in put_back]
 
 
 class _Packages(NamedTuple):
     """Folders of packages that were prepared for the skill."""
 
-    trees: tuple[str, ...]
+    environments: tuple[str, ...]
     node_modules: str | None
 
     @property
     def shown(self) -> tuple[str, ...]:
-        return (*self.trees, *([self.node_modules] if self.node_modules else []))
+        return (*self.environments, *([self.node_modules] if self.node_modules else []))
 
 
 def _packages(command: ScriptCommand) -> _Packages:
     node = next((str(each.tree / "node_modules") for each in command.prepared if each.kind == "node"), None)
     return _Packages(tuple(str(each.tree) for each in command.prepared), node)
+
+
+def _network(policy: ScriptPolicy) -> dict[str, Any]:
+    hosts = () if policy.allow_network else policy.allowed_hosts
+    certificates = certificates_of(os.environ) if hosts else b""
+    return {"network": policy.allow_network, "hosts": hosts, "certificates": certificates}
+
+
+def _identities(
+    interpreter: Iterable[str], unmoved: Iterable[str], opened: _Opened, guarded: Iterable[Place]
+) -> dict[str, tuple[int, int]]:
+    """Device and inode of everything that the walls show or keep."""
+    found = {path: (seen.device, seen.inode) for path in interpreter if (seen := judge(path)) is not None}
+    found |= {path: _unmoved(path) for path in unmoved}
+    found |= {each.path: (each.device, each.inode) for each in opened.all}
+    return found | {each.path: (each.device, each.inode) for each in guarded}
 
 
 class OwnInterpreters(NamedTuple):
@@ -175,11 +178,18 @@ def _opened(command: ScriptCommand, policy: ScriptPolicy, state: Path, named: Ma
     return _Opened(workspace, (*readable, *granted), _judged_paths("writable_paths", policy, named, state), roots)
 
 
-def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy) -> list[str]:
+def _notes_on_guard(guarded: Guarded) -> list[str]:
+    return [*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])]
+
+
+def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy, apart: Path | None) -> list[str]:
     """Without mounts a skill lies below other folders; where scripts may write there, no such language runs."""
     skill = str(command.base_directory)
-    if not command.searches_upwards:
+    if apart is not None:
         return []
+    alone = [REQUIRED_ONLY] if any(each.kind == "node" for each in command.prepared) else []
+    if not command.searches_upwards:
+        return alone
     planted = [root for root in opened.roots if is_inside(skill, root)]
     if planted:
         raise SandboxUnavailableError.because(
@@ -188,7 +198,7 @@ def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPoli
             missing=("files",),
         )
     is_readable = policy.allow_filesystem or any(is_inside(skill, each.path) for each in opened.readable)
-    return [SEARCHED.format(command.interpreter, skill)] if is_readable else []
+    return [*alone, *([SEARCHED.format(command.interpreter, skill)] if is_readable else [])]
 
 
 def _notes_on_home(home: Home | None) -> list[str]:
@@ -196,8 +206,13 @@ def _notes_on_home(home: Home | None) -> list[str]:
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
-    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
-    return () if any(is_inside(path, state) for path in granted) else (state,)
+    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted.
+
+    And the keys of skills, which are closed wherever they lie.
+    """
+    secrets = secrets_folder()
+    keys = (os.path.realpath(secrets),) if secrets else ()
+    return keys if any(is_inside(path, state) for path in granted) else (state, *keys)
 
 
 def _folders_above(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
@@ -243,9 +258,12 @@ def _judged_grants(command: ScriptCommand, state_folder: Path) -> tuple[Judged, 
     return tuple(judged for path, judged in found if judged.path == path and not places.covers(path))
 
 
-def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
-    """Where the paths of a policy led when it was taken up."""
-    return {path: real_path(path) for path in (*policy.readable_paths, *policy.writable_paths)}
+def named_paths(policy: ScriptPolicy, before: Mapping[Path, str] | None = None) -> dict[Path, str]:
+    """Where the paths of a policy led when it was taken up; what came to it since was granted by its real path."""
+    named = (*policy.readable_paths, *policy.writable_paths)
+    if before is None:
+        return {path: real_path(path) for path in named}
+    return {path: before.get(path, str(path)) for path in named}
 
 
 def _judged_paths(
