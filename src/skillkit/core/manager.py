@@ -156,21 +156,10 @@ class SkillManager:
         granting = self.flow.granting
         return granting.looked_at(skill, needs_of(skill, script), granting.of(skill).lasting, self.flow.tier)
 
-    def prepare_packages(
-        self,
-        skill_name: str,
-        script_name: str | None = None,
-        *,
-        approver: Approver | None = None,
-        **options: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401 - a Preparation of that room
-        """Installs the packages that a skill needs, after a person said yes to each by name; runs then find them.
-
-        The options are those of `skillkit.packages.prepare.prepare_packages`. Needs the extra `packages`.
-        """
-        # An extra that stands on the core: it is known here by its name alone.
-        prepare: Any = import_module("skillkit.packages.prepare")
-        return prepare.prepare_packages(self, skill_name, script_name, approver=approver or self.approver, **options)
+    def prepare_packages(self, skill_name: str, script_name: str | None = None, **options: Any) -> Any:  # noqa: ANN401
+        """Installs what a skill needs after a person said yes; arguments and result are those of `packages.prepare`."""
+        prepare: Any = import_module("skillkit.packages.prepare")  # an extra above the core, known by its name alone
+        return prepare.prepare_packages(self, skill_name, script_name, **{"approver": self.approver, **options})
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:
         """The text an agent reads, with arguments and folders filled in."""
