@@ -24,7 +24,16 @@ def test_every_field_of_a_policy_is_a_key() -> None:
     limits = {f"policy.limits.{each.name}" for each in fields(Limits)}
     assert (
         set(KEYS)
-        == {"profile", "skills.paths", "skills.plugins", "skills.host_folders", "projects.trusted"} | names | limits
+        == {
+            "profile",
+            "packages_min_age_days",
+            "skills.paths",
+            "skills.plugins",
+            "skills.host_folders",
+            "projects.trusted",
+        }
+        | names
+        | limits
     )
 
 
@@ -33,6 +42,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         (tmp_path / name).mkdir()
     machine.user("""
         profile = "standard"
+        packages_min_age_days = 30
         [policy]
         allow_scripts = false
         allow_network = true
@@ -90,6 +100,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         sandbox="off",
         limits=Limits(1, 2, 3, 4, 5, 6),
     )
+    assert settings.packages_min_age_days == 30
     assert settings.profile == "standard"
     assert (settings.skill_paths, settings.plugin_dirs) == ((tmp_path / "skills",), (tmp_path / "plugins",))
     assert set(settings.named) == set(KEYS)

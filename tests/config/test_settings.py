@@ -29,6 +29,7 @@ def test_without_files_the_guarded_profile_holds(machine: Machine) -> None:
     others = {key: (origin.value, str(origin)) for key, origin in settings.origins.items() if "policy" not in key}
     assert others == {
         "profile": ("guarded", "default"),
+        "packages_min_age_days": (7, "default"),
         "skills.paths": ((), "default"),
         "skills.plugins": ((), "default"),
         "skills.host_folders": (True, "default"),

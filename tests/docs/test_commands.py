@@ -23,7 +23,7 @@ from support.model_servers import Said, chat_server, model_server
 from skillkit.cli.main import cli
 
 RUN = ("bash", "console", "python")
-NOT_RUN_AT_MOST = 6
+NOT_RUN_AT_MOST = 8
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -48,6 +48,8 @@ COMMANDS = {
     "show": "show:show_command",
     "validate": "validate:validate_command",
     "needs": "needs:needs_command",
+    "prepare": "prepare:prepare_command",
+    "packages": "packages:packages",
     "check": "check:check_command",
     "run": "run:run_command",
     "home": "home:home_command",

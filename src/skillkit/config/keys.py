@@ -38,8 +38,10 @@ KeyPath = tuple[str, ...]
 FOLDER_KEYS = ("skills.paths", "skills.plugins")
 HOSTS_KEY = "skills.host_folders"
 TRUSTED_KEY = "projects.trusted"
+AGE_KEY = "packages_min_age_days"
+MOST_DAYS = 3650
 PATH_KEYS = (*(f"policy.{name}" for name in PATH_LISTS), *FOLDER_KEYS, TRUSTED_KEY)
-KEYS = ("profile", *(f"policy.{name}" for name in FIELDS), *FOLDER_KEYS, HOSTS_KEY, TRUSTED_KEY)
+KEYS = ("profile", AGE_KEY, *(f"policy.{name}" for name in FIELDS), *FOLDER_KEYS, HOSTS_KEY, TRUSTED_KEY)
 TABLES = frozenset(key.rpartition(".")[0] for key in KEYS) - {""}
 PLACE_IN_TEXT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 # A hostile file must not flood whoever reads the error.
@@ -204,6 +206,10 @@ def check_value(key: str, value: object, place: Place) -> Any:  # noqa: ANN401 -
         if not isinstance(value, str) or value not in PROFILES:
             raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be one of: {', '.join(PROFILES)}.")
         return value
+    if key == AGE_KEY:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_DAYS:
+            raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be a number of days up to {MOST_DAYS}.")
+        return value
     if key == HOSTS_KEY:
         if not isinstance(value, bool):
             raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be true or false.")
@@ -275,7 +281,7 @@ def refuse_loosening(
 ) -> None:
     """A repository comes from anywhere: its word counts where it asks for less, never where it asks for more."""
     found = [*_policy_problems(project, own, own_places, given), *islice(_folder_problems(project), SHOWN_PROBLEMS)]
-    found += _host_problems(project, user)
+    found += [*_host_problems(project, user), *_age_problems(project, own_places)]
     if found:
         remedy = _trusting_remedy(project.path.parent, user, user_path)
         raise ConfigurationError("\n".join([*found, remedy]))
@@ -314,6 +320,15 @@ def _host_problems(project: ConfigFile, user: ConfigFile | None) -> Iterator[str
         yield (
             f"{project.place(HOSTS_KEY)}: {HOSTS_KEY!r} is true, but your settings ({user.place(HOSTS_KEY)}) say false."
             " A project may only tighten: fewer folders are searched."
+        )
+
+
+def _age_problems(project: ConfigFile, own_places: Mapping[str, object]) -> Iterator[str]:
+    own = getattr(own_places.get(AGE_KEY), "value", 0)
+    if project.values.get(AGE_KEY, own) < own:
+        yield (
+            f"{project.place(AGE_KEY)}: {AGE_KEY!r} is {project.values[AGE_KEY]}, but your settings "
+            f"({own_places[AGE_KEY]}) say {own}. A project may only tighten: releases have to be older."
         )
 
 

@@ -16,9 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.config.keys import ConfigFile
 
-__all__ = ["AGENTS_FOLDER", "Origin", "Settings", "load_settings", "policy_of"]
+__all__ = ["AGENTS_FOLDER", "MIN_AGE_DAYS", "Origin", "Settings", "load_settings", "policy_of"]
 
 DEFAULT_PROFILE = "guarded"
+MIN_AGE_DAYS = 7
 AGENTS_FOLDER = "agents"
 """Beside the user's file: agent files that are the user's own word."""
 DEFAULT = Place("default")
@@ -42,6 +43,8 @@ class Settings:
     policy: ScriptPolicy = GUARDED
     skill_paths: tuple[Path, ...] = ()
     plugin_dirs: tuple[Path, ...] = ()
+    packages_min_age_days: int = MIN_AGE_DAYS
+    """Releases of packages that are younger need a person's own word."""
     host_folders: bool = True
     """Whether the folders of all agent hosts are searched."""
     named: Mapping[str, Origin] = field(default_factory=dict)
@@ -60,6 +63,7 @@ class Settings:
         from_profile = (Place(f"profile {self.profile}"),)
         policy = {f"policy.{name}": Origin(value_of(self.policy, name), from_profile) for name in FIELDS}
         others = {"profile": Origin(DEFAULT_PROFILE), "skills.host_folders": Origin(value=True)}
+        others["packages_min_age_days"] = Origin(MIN_AGE_DAYS)
         defaults = {**dict.fromkeys(KEYS, Origin(())), **others, **policy}
         return {key: self.named.get(key) or defaults[key] for key in KEYS}
 
@@ -179,6 +183,7 @@ def _settings_of(named: Mapping[str, Origin], *, like: Settings, only_given_skil
         policy=policy_of(PROFILES[profile], values),
         skill_paths=values.get("skills.paths", ()),
         plugin_dirs=values.get("skills.plugins", ()),
+        packages_min_age_days=values.get("packages_min_age_days", MIN_AGE_DAYS),
         host_folders=values.get("skills.host_folders", True),
         named=named,
         only_given_skills=only_given_skills,

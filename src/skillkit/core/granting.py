@@ -21,6 +21,7 @@ from skillkit.core.models.digest import manifest_of
 from skillkit.core.paths import is_sayable, real_path
 from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.resolve import require_grantable
+from skillkit.core.store.environments import Environments
 from skillkit.core.store.grants import KeptGrant, StandingGrants
 from skillkit.core.store.secrets import Secrets
 from skillkit.core.store.state import StateStore
@@ -167,10 +168,18 @@ class Granting:
             folder=skill.base_directory,
             granted=[grant.id for grant in grants],
             stored=[each for each in unset if self.secrets.has(name, each)],
+            prepared=self._prepared(skill),
             tier=tier,
             runs_types=runs_types,
         )
         return tuple(_told(need, around.policy, tier) for need in met(needs, around))
+
+    def _prepared(self, skill: Skill) -> frozenset[str]:
+        """Names of packages that are there for the skill as it is now; most skills cost one look for a file."""
+        environments, name, folder = Environments(self._state_folder), skill.metadata.name, skill.base_directory
+        if environments.approved(name, folder) is None:
+            return frozenset()
+        return environments.names(name, folder, manifest_of(real_path(folder)).digest)
 
     def hint(self, command: ScriptCommand, needs: Iterable[Need], result: ScriptExecutionResult) -> str:
         """For a run that failed: what is set here, needed and was not given."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.index import SkillIndex, discover
@@ -154,6 +155,11 @@ class SkillManager:
         script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
         granting = self.flow.granting
         return granting.looked_at(skill, needs_of(skill, script), granting.of(skill).lasting, self.flow.tier)
+
+    def prepare_packages(self, skill_name: str, script_name: str | None = None, **options: Any) -> Any:  # noqa: ANN401
+        """Installs what a skill needs after a person said yes; arguments and result are those of `packages.prepare`."""
+        prepare: Any = import_module("skillkit.packages.prepare")  # an extra above the core, known by its name alone
+        return prepare.prepare_packages(self, skill_name, script_name, **{"approver": self.approver, **options})
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:
         """The text an agent reads, with arguments and folders filled in."""

@@ -46,8 +46,10 @@ STATUS_OF_ERROR: dict[type[SkillKitError], RefusalStatus] = {
 MISSING = (SkillNotFoundError, ScriptNotFoundError, ContentLoadError)
 MISSING_FOR_COMMANDS = (SkillNotFoundError, ScriptNotFoundError, InterpreterNotFoundError)
 """Where a command is typed, as in a shell: its interpreter belongs to what can be missing."""
+ASK_A_PERSON = "Only a person can prepare packages: tell them to type that command, and try again afterwards."
 STATUS_WORDS = {
     "ok": "done",
+    "needs_packages": "failed, it needs packages",
     "timeout": "stopped, its time was over",
     "declined": "not approved",
     "approval_unavailable": "not run, nobody could approve it",
@@ -68,7 +70,9 @@ class ScriptToolResult:
     content: str
     is_error: bool = False
     status: str = "ok"
-    """ok, failed, timeout, declined, approval_unavailable, waiting, not_found, invalid_arguments or refused."""
+    """ok, failed, timeout, needs_packages, declined, approval_unavailable, waiting, not_found, invalid_arguments or
+    refused.
+    """
     result: ScriptExecutionResult | None = None
     """How the script ended, where one ran."""
     commands: tuple[ScriptOutput, ...] = ()
@@ -89,9 +93,11 @@ class ScriptToolResult:
         return {"role": "tool", "tool_call_id": self.tool_use_id, "content": self.content}
 
 
-def run_status(result: ScriptExecutionResult) -> Literal["ok", "failed", "timeout"]:
+def run_status(result: ScriptExecutionResult) -> Literal["ok", "failed", "timeout", "needs_packages"]:
     if result.timed_out:
         return "timeout"
+    if result.needs_packages:
+        return "needs_packages"
     return "ok" if result.success else "failed"
 
 
@@ -124,7 +130,8 @@ def written_stderr(result: ScriptExecutionResult) -> str:
 def run_text(result: ScriptExecutionResult, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
     """As much of the output as a model should read, and the known cause of a failure."""
     shown = shorten(told_output(result), rest, limit)
-    return f"{shown.rstrip()}\n\n{result.hint}" if result.hint else shown
+    said = f"{result.hint}\n{ASK_A_PERSON}" if result.needs_packages else result.hint
+    return f"{shown.rstrip()}\n\n{said}" if said else shown
 
 
 def shorten(text: str, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:

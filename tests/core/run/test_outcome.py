@@ -132,7 +132,7 @@ def test_an_exit_code_alone_says_nothing(exit_code: int, caplog: pytest.LogCaptu
         ),
         (
             b"Error: Cannot find module 'left-pad'",
-            "The Node package 'left-pad' is missing; scripts find packages inside their skill only: npm install --prefix ",
+            "The Node package 'left-pad' is missing: skillkit prepare ",
         ),
         (b"Error: Cannot find module './own'", ""),
         (b"cannot load such file -- nokogiri (LoadError)", "The Ruby library 'nokogiri' is missing; install its gem."),

@@ -49,13 +49,14 @@ def surroundings_here(
     environment: Mapping[str, str] | None = None,
     granted: Collection[str] = (),
     stored: Collection[str] = (),
+    prepared: Collection[str] = (),
     tier: str = "",
     runs_types: bool = False,
 ) -> Surroundings:
     """Of this machine, by listing folders; nothing is started. `folder` is the skill's, for its `node_modules`."""
     own = os.environ if environment is None else environment
     path = own.get("PATH") or DEFAULT_PATH
-    packages = _python_packages(path) | (_npm_packages(folder) if folder is not None else frozenset())
+    packages = _python_packages(path) | (_npm_packages(folder) if folder is not None else frozenset()) | {*prepared}
     return Surroundings(
         skill_name,
         policy,

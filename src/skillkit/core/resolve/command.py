@@ -29,11 +29,20 @@ from skillkit.core.paths.forbidden import named_workspace, open_paths, require_o
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
 from skillkit.core.resolve.content import ScriptContent, content_of_script
-from skillkit.core.resolve.environment import Runner, is_within, own_programs, programs_on, script_environment
+from skillkit.core.resolve.environment import (
+    Interpreter,
+    Runner,
+    is_within,
+    own_programs,
+    programs_on,
+    script_environment,
+    with_prepared,
+)
 from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
+from skillkit.core.store.environments import Environments
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
-from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
+from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, Prepared, ScriptCommand
 from skillkit.core.values.skills import Workspace
 
 __all__ = ["refuse_batch_metacharacters", "resolve_command", "resolve_program"]
@@ -41,6 +50,7 @@ __all__ = ["refuse_batch_metacharacters", "resolve_command", "resolve_program"]
 # They take settings, and with them code, from the folder that they start in.
 OBEYING_THEIR_FOLDER = frozenset(("bun", "deno", "tsx", "ts-node"))
 OF_SKILLS = ("SKILL_NAME", "SKILL_BASE_DIR", "SKILL_DIR", "CLAUDE_SKILL_DIR", "SKILL_VERSION")
+PYTHONS = frozenset(("python3", "python"))
 NOTHING_READ = ScriptContent(uses_own_files=False, called=frozenset())
 BATCH_METACHARACTERS = re.compile(r"[&|<>^%!\"()\r\n]")
 
@@ -70,11 +80,10 @@ def resolve_command(
     )
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
-    is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
-    content = content_of_script(located, manifest) if is_asked else NOTHING_READ
+    content = _content(located, manifest, policy)
     cwd = _working_directory(base, workspace, policy, located, content)
-    closed = (base,) if workspace is None else (base, workspace)
-    programs = own_programs(content.called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
+    prepared = Environments(state_folder).of(name, base, manifest.digest) if state_folder else ()
+    called = _called(content, prepared) if policy.sandbox != "off" else ()
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
     refuse_batch_metacharacters(located.interpreter.name, given.words)
     return ScriptCommand(
@@ -85,13 +94,14 @@ def resolve_command(
         script_name=located.name,
         interpreter=located.interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(located.interpreter.path, *located.interpreter.arguments, located.file, *given.words),
+        argv=(*_start_of(located.interpreter, prepared), located.file, *given.words),
         cwd=str(cwd),
-        environment=environment,
+        environment=with_prepared(environment, prepared),
         workspace=named,
         manifest=manifest,
+        prepared=prepared,
         from_instructions=call.from_instructions,
-        own_programs=programs,
+        own_programs=own_programs(called, environment["PATH"], run, [base, *([workspace] if workspace else [])]),
         grants=grants,
         **given.passed_on,
     )
@@ -131,6 +141,22 @@ def resolve_program(
         is_program=True,
         **given.passed_on,
     )
+
+
+def _content(located: Located, manifest: Manifest, policy: ScriptPolicy) -> ScriptContent:
+    is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
+    return content_of_script(located, manifest) if is_asked else NOTHING_READ
+
+
+def _called(content: ScriptContent, prepared: Sequence[Prepared]) -> frozenset[str]:
+    """Interpreters that it may call; where Python was prepared, that is the one."""
+    return content.called.difference(PYTHONS if any(each.kind == "python" for each in prepared) else ())
+
+
+def _start_of(interpreter: Interpreter, prepared: Sequence[Prepared]) -> tuple[str, ...]:
+    """Python with the packages that were prepared for the skill, where there are some."""
+    own = [str(each.programs / "python") for each in prepared if each.kind == "python"]
+    return (own[0] if own and interpreter.name in PYTHONS else interpreter.path, *interpreter.arguments)
 
 
 def _workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:

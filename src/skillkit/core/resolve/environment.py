@@ -18,7 +18,7 @@ from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.paths import is_decided_inside, is_inside, real_path
 from skillkit.core.values.names import is_never_passed
 from skillkit.core.values.policy import ScriptPolicy
-from skillkit.core.values.runs import OwnProgram
+from skillkit.core.values.runs import OwnProgram, Prepared
 
 __all__ = [
     "Interpreter",
@@ -32,6 +32,7 @@ __all__ = [
     "script_environment",
     "search_path",
     "version_of",
+    "with_prepared",
 ]
 
 PASSED = frozenset(
@@ -101,6 +102,17 @@ def script_environment(
     if workspace is not None:
         built |= {"SKILL_WORKSPACE": str(workspace), "CLAUDE_PROJECT_DIR": str(workspace)}
     return {name: value for name, value in built.items() if "\0" not in value}
+
+
+def with_prepared(environment: dict[str, str], prepared: Sequence[Prepared]) -> dict[str, str]:
+    """The same, where programs and packages that were prepared are found before others."""
+    environment = dict(environment) if prepared else environment
+    for each in prepared:
+        environment["PATH"] = os.pathsep.join((str(each.programs), environment["PATH"]))
+        if each.kind == "node":
+            folders = (str(each.tree / "node_modules"), environment.get("NODE_PATH", ""))
+            environment["NODE_PATH"] = os.pathsep.join(filter(None, folders))
+    return environment
 
 
 def search_path(own: Mapping[str, str], base_directory: Path, workspace: Path | None) -> str:

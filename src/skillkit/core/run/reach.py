@@ -23,6 +23,7 @@ __all__ = ["OwnInterpreters", "granted_paths", "named_paths", "own_interpreters"
 
 PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
 NOT_LOADED = "code that would be loaded unasked was taken out of the home: {0}"
+REQUIRED_ONLY = "prepared packages of Node are found by require() alone, not by import"
 SEARCHED = "{0} also takes modules and settings from the folders above {1}, as far as they are readable"
 
 
@@ -51,14 +52,14 @@ def reach_of(
     `named` says where the policy's paths led when it was taken up.
     """
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
-    put_back = {each.path for each in guarded.keepsakes}
-    in_rules = [each for each in guarded.places if each.path not in put_back]
+    in_rules = _in_rules(guarded)
     own = own_interpreters(command, state_folder)
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
     also = [path for path in everywhere if os.path.lexists(path)] if policy.allow_filesystem else []
+    packages = _packages(command)
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     kept = os.path.realpath(home.path) if home else None
-    unmoved = (str(snapshot or skill), private, *([kept] if kept else []), *pinned)
+    unmoved = (str(snapshot or skill), private, *([kept] if kept else []), *pinned, *packages.shown)
     return Reach(
         skill=skill,
         snapshot=str(snapshot) if snapshot else None,
@@ -66,8 +67,9 @@ def reach_of(
         interpreter=own.folders,
         programs=own.programs,
         searched_first=own.searched_first,
-        masked=masked_files(own.folders),
+        masked=masked_files((*own.folders, *packages.environments)),
         home=kept,
+        **packages._asdict(),
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*(each.path for each in in_rules), *guarded.around, *also, state))),
@@ -82,6 +84,28 @@ def reach_of(
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+def _in_rules(guarded: Guarded) -> list[Place]:
+    """What the walls keep as it is; the rest is put back after the run."""
+    put_back = {each.path for each in guarded.keepsakes}
+    return [each for each in guarded.places if each.path not in put_back]
+
+
+class _Packages(NamedTuple):
+    """Folders of packages that were prepared for the skill."""
+
+    environments: tuple[str, ...]
+    node_modules: str | None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return (*self.environments, *([self.node_modules] if self.node_modules else []))
+
+
+def _packages(command: ScriptCommand) -> _Packages:
+    node = next((str(each.tree / "node_modules") for each in command.prepared if each.kind == "node"), None)
+    return _Packages(tuple(str(each.tree) for each in command.prepared), node)
 
 
 def _network(policy: ScriptPolicy) -> dict[str, Any]:
@@ -111,7 +135,10 @@ class OwnInterpreters(NamedTuple):
 def own_interpreters(command: ScriptCommand, state_folder: Path) -> OwnInterpreters:
     """The script's own interpreter, and those it may call, but for what lies in or holds a closed place."""
     home = os.path.expanduser("~")
-    folders = {*interpreter_paths(command.argv[0], home=home)}
+    prepared = [str(each.tree) for each in command.prepared]
+    started = [command.argv[0], *(str(each.programs / "python") for each in command.prepared if each.kind == "python")]
+    own = {path for program in started for path in interpreter_paths(program, home=home)}
+    folders = own.difference(prepared)
     programs: dict[str, str] = {}
     first: list[str] = []
     places = forbidden_paths(state_folder) if command.own_programs else None
@@ -158,8 +185,11 @@ def _notes_on_guard(guarded: Guarded) -> list[str]:
 def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy, apart: Path | None) -> list[str]:
     """Without mounts a skill lies below other folders; where scripts may write there, no such language runs."""
     skill = str(command.base_directory)
-    if not command.searches_upwards or apart is not None:
+    if apart is not None:
         return []
+    alone = [REQUIRED_ONLY] if any(each.kind == "node" for each in command.prepared) else []
+    if not command.searches_upwards:
+        return alone
     planted = [root for root in opened.roots if is_inside(skill, root)]
     if planted:
         raise SandboxUnavailableError.because(
@@ -168,7 +198,7 @@ def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPoli
             missing=("files",),
         )
     is_readable = policy.allow_filesystem or any(is_inside(skill, each.path) for each in opened.readable)
-    return [SEARCHED.format(command.interpreter, skill)] if is_readable else []
+    return [*alone, *([SEARCHED.format(command.interpreter, skill)] if is_readable else [])]
 
 
 def _notes_on_home(home: Home | None) -> list[str]:

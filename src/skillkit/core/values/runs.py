@@ -19,6 +19,7 @@ from skillkit.core.values.skills import Workspace
 
 __all__ = [
     "NO_CONTROL",
+    "PREPARE",
     "PROGRAM_OWNER",
     "READ_FROM_CODE",
     "TIMEOUT_EXIT_CODE",
@@ -29,6 +30,7 @@ __all__ = [
     "Manifest",
     "OnHost",
     "OnOutput",
+    "Prepared",
     "PreparedRun",
     "ProcessExit",
     "Ran",
@@ -40,6 +42,8 @@ __all__ = [
 
 TIMEOUT_EXIT_CODE = 124
 TRUNCATION_MARK = "[... output truncated ...]"
+PREPARE = "skillkit prepare "
+"""How a hint begins its remedy for a missing package; no script can word a hint."""
 READ_FROM_CODE = "128+N read as signal N for crashes"
 SEARCHING_UPWARDS = frozenset(("node", "tsx", "ts-node", "bun", "deno"))
 PROGRAM_OWNER = "(program)"
@@ -75,6 +79,18 @@ class OwnProgram(NamedTuple):
     path: str
     is_shim: bool
     """Whether PATH has a version manager's stand-in, which finds nothing inside walls."""
+
+
+class Prepared(NamedTuple):
+    """Packages of one language, `python` or `node`, in a folder that nothing changes."""
+
+    kind: str
+    tree: Path
+
+    @property
+    def programs(self) -> Path:
+        """The folder that a search path begins with."""
+        return self.tree / "bin" if self.kind == "python" else self.tree / "node_modules" / ".bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +132,8 @@ class ScriptCommand:
     """By which the surface tells two equal calls apart."""
     own_programs: tuple[OwnProgram, ...] = ()
     """The caller's interpreters that it may call, beside its own."""
+    prepared: tuple[Prepared, ...] = ()
+    """Packages that were prepared for this content."""
     from_instructions: str = ""
     """Where the skill's text asks for this run, and nobody else: the digest of all commands it asks for together."""
     is_program: bool = False
@@ -235,6 +253,11 @@ class ScriptExecutionResult:
     def success(self) -> bool:
         """Whether the script ended with exit code 0."""
         return self.exit_code == 0
+
+    @property
+    def needs_packages(self) -> bool:
+        """Whether it failed for want of a package, which a person can prepare."""
+        return not self.success and PREPARE in self.hint
 
     @property
     def timeout(self) -> bool:

@@ -34,7 +34,7 @@ from skillkit.present.tool_result import (
 
 __all__ = ["CommandOutcome", "CommandRunner", "Status"]
 
-Status = Literal["ok", "failed", "timeout", "cancelled"] | RefusalStatus
+Status = Literal["ok", "failed", "timeout", "needs_packages", "cancelled"] | RefusalStatus
 
 SHORTEST_SECONDS = 1
 LISTED = 10

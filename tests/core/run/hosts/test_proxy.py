@@ -307,3 +307,20 @@ def test_a_gigabyte_passes_with_flat_memory() -> None:
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 32 * 1024
     assert Path("/proc/self").exists()
+
+
+def test_a_service_of_the_users_own_settings_is_reached_on_loopback_and_its_neighbour_is_not() -> None:
+    with listening(echo) as service, listening(echo) as neighbour:
+        proxy = Proxy([HostRule("127.0.0.1", neighbour, is_private=True)], own_services={("127.0.0.1", service)})
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=proxy.serve, args=(listener,))
+            thread.start()
+            port = listener.getsockname()[1]
+            with tunnel(port, f"127.0.0.1:{service}") as connection:
+                connection.sendall(b"hello")
+                connection.shutdown(socket.SHUT_WR)
+                assert read_all(connection) == b"hello"
+            for closed in (f"127.0.0.1:{neighbour}", f"localhost:{service}", "169.254.169.254:80"):
+                assert b" 403 " in said_to(port, f"CONNECT {closed} HTTP/1.1\r\n\r\n".encode())
+            proxy.close()
+            thread.join(10)

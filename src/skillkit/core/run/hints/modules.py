@@ -7,43 +7,12 @@ import posixpath
 import re
 import shlex
 import sys
-from glob import escape, glob
 
 from skillkit.core.paths import is_inside
 from skillkit.core.run.hints.failure import Failure, tail
+from skillkit.core.values.runs import PREPARE
 
-__all__ = ["PACKAGES", "missing_module"]
-
-# Where the package that brings a module is called otherwise.
-PACKAGES = {
-    "PIL": "pillow",
-    "yaml": "PyYAML",
-    "cv2": "opencv-python",
-    "fitz": "pymupdf",
-    "docx": "python-docx",
-    "pptx": "python-pptx",
-    "sklearn": "scikit-learn",
-    "bs4": "beautifulsoup4",
-    "dotenv": "python-dotenv",
-    "google": "",
-    "dateutil": "python-dateutil",
-    "serial": "pyserial",
-    "Crypto": "pycryptodome",
-    "jwt": "PyJWT",
-    "OpenSSL": "pyOpenSSL",
-    "magic": "python-magic",
-    "attr": "attrs",
-    "skimage": "scikit-image",
-    "win32com": "pywin32",
-    "usb": "pyusb",
-    "github": "PyGithub",
-    "telegram": "python-telegram-bot",
-    "discord": "discord.py",
-    "slack_sdk": "slack-sdk",
-    "markdown_it": "markdown-it-py",
-    "pkg_resources": "setuptools",
-}
-"""Import name -> package name; empty where several packages share the name."""
+__all__ = ["missing_module"]
 
 PYTHON = re.compile(
     r"(?:^(?P<program>/[^\s:]{1,200}): )?"
@@ -59,7 +28,6 @@ PERL = re.compile(r"Can't locate ([\w/]{1,100})\.pm in @INC", re.ASCII)
 ASKED_FOR = re.compile(
     r"\bpip3? install (?:-U |--upgrade |--user )?['\"]?(?P<name>[A-Za-z0-9][\w.-]{0,60})['\"]?(?![\w/:])", re.ASCII
 )
-ENVIRONMENT = "~/.venvs/skills"
 
 
 def missing_module(failure: Failure, text: str) -> str:
@@ -75,7 +43,7 @@ def missing_module(failure: Failure, text: str) -> str:
     asked = next((each for line in reversed(lines) if (each := ASKED_FOR.search(line))), None)
     if asked is None or not _calls_python(failure):
         return ""
-    return _with_remedy(f"The script asks for the Python package {asked['name']!r}", asked["name"], failure, "")
+    return _with_remedy(f"The script asks for the Python package {asked['name']!r}", failure, "")
 
 
 def _calls_python(failure: Failure) -> bool:
@@ -97,9 +65,7 @@ def _python(failure: Failure, line: str) -> str:
         return _of_own_package(failure, top, own)
     if top in sys.stdlib_module_names:
         return f"The Python module {name!r} belongs to Python itself, but this Python has none."
-    package = PACKAGES.get(top, top.replace("_", "-"))
-    said = f"The Python module {name!r} is missing"
-    return _with_remedy(said, package, failure, found["program"] or "")
+    return _with_remedy(f"The Python module {name!r} is missing", failure, found["program"] or "")
 
 
 def _own_module(failure: Failure, top: str) -> str:
@@ -128,22 +94,13 @@ def _of_own_package(failure: Failure, top: str, own: str) -> str:
     )
 
 
-def _with_remedy(said: str, package: str, failure: Failure, program: str) -> str:
+def _with_remedy(said: str, failure: Failure, program: str) -> str:
     python = program or _python_of(failure)
-    skipped = _skipped_environment(failure)
-    if skipped:
-        said += (
-            f" for {python}; the environment {skipped} is not used, because it lies where scripts may write. "
-            "Make one elsewhere"
-        )
-        python = os.path.realpath(python) if python else ""
-    elif python:
+    if python:
         said += f" for {python}"
-    if not python or not package:
-        return f"{said}."
-    command = "" if skipped else _pip_command(python, package)
-    command = command or _environment_command(python, package)
-    return f"{said}: {command}" if command else f"{said}; install it there."
+    if skipped := _skipped_environment(failure):
+        said += f"; the environment {skipped} is not used, because it lies where scripts may write"
+    return f"{said}; install it there." if failure.command.is_program else f"{said}: {_preparing(failure)}"
 
 
 def _python_of(failure: Failure) -> str:
@@ -169,43 +126,15 @@ def _skipped_environment(failure: Failure) -> str:
     return active if real and active.isprintable() and any(is_inside(real, each) for each in closed) else ""
 
 
-def _prefix(python: str) -> str:
-    own = os.path.dirname(os.path.dirname(python))
-    if os.path.isfile(os.path.join(own, "pyvenv.cfg")):
-        return own
-    return os.path.dirname(os.path.dirname(os.path.realpath(python)))
-
-
-def _pip_command(python: str, package: str) -> str:
-    """Empty where pip would refuse, or install to a place that a run does not see."""
-    library = f"{escape(_prefix(python))}/lib/python3*"
-    sites = glob(f"{library}/site-packages")
-    can_write = any(os.access(site, os.W_OK) for site in sites)
-    has_pip = any(os.path.isdir(os.path.join(site, "pip")) for site in sites)
-    if not can_write or not has_pip or glob(f"{library}/EXTERNALLY-MANAGED"):
-        return ""
-    return f"{shlex.quote(python)} -m pip install {package}"
-
-
-def _environment_command(python: str, package: str) -> str:
-    """A new environment, first on PATH, is what a run finds; the system's Python may not be changed."""
-    base = os.path.realpath(python)
-    if not glob(f"{escape(os.path.dirname(os.path.dirname(base)))}/lib/python3*/ensurepip"):
-        return ""
-    return (
-        f"{shlex.quote(base)} -m venv {ENVIRONMENT} && {ENVIRONMENT}/bin/python -m pip install {package} && "
-        f"export PATH={ENVIRONMENT}/bin:$PATH"
-    )
-
-
 def _node(failure: Failure, line: str) -> str:
     if failure.command.is_program:
         return ""
     found = NODE.search(line)
     if found is None or found["name"].startswith("node:"):
         return ""
-    folder = shlex.quote(str(failure.command.base_directory))
-    return (
-        f"The Node package {found['name']!r} is missing; scripts find packages inside their skill only: "
-        f"npm install --prefix {folder} {found['name']}"
-    )
+    return f"The Node package {found['name']!r} is missing: {_preparing(failure)}"
+
+
+def _preparing(failure: Failure) -> str:
+    """As it is typed; a person looks at the list before anything is installed."""
+    return f"{PREPARE}{shlex.quote(failure.command.skill_name)}"

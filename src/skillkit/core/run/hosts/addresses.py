@@ -6,7 +6,7 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 
-__all__ = ["Address", "allowed_addresses", "is_closed", "is_public"]
+__all__ = ["Address", "allowed_addresses", "is_closed", "is_loopback_name", "is_public", "service_addresses"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -29,6 +29,30 @@ def allowed_addresses(name: str, port: int, *, is_private: bool) -> Sequence[tup
     if not allowed:
         raise PermissionError(f"{name} leads to {', '.join(addresses)}, which is not a public address")
     return [(each, port) for each in allowed]
+
+
+def service_addresses(name: str, port: int) -> Sequence[tuple[str, int]]:
+    """Of a service that the user's own settings name: in any network, but on this machine only where its name says so.
+
+    Links and the places where clouds keep keys stay closed: a name that leads there was led there by somebody else.
+    """
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    addresses = dict.fromkeys(str(info[4][0]) for info in found)
+    if is_loopback_name(name):
+        allowed = [each for each in addresses if ipaddress.ip_address(each).is_loopback]
+    else:
+        allowed = [each for each in addresses if "%" not in each and not is_closed(ipaddress.ip_address(each))]
+    if not allowed:
+        raise PermissionError(f"{name} leads to {', '.join(addresses)}, which is closed to every tool")
+    return [(each, port) for each in allowed]
+
+
+def is_loopback_name(name: str) -> bool:
+    """`localhost`, or an address that means the same."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
 
 
 def _is_allowed(text: str, *, is_private: bool) -> bool:

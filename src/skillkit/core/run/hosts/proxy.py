@@ -11,16 +11,16 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from skillkit.core.run.hosts.addresses import allowed_addresses
+from skillkit.core.run.hosts.addresses import allowed_addresses, is_loopback_name, service_addresses
 from skillkit.core.run.hosts.relay import Moved, relay
 from skillkit.core.run.hosts.requests import HEAD_BYTES, Body, Request, RequestError, parse_request
 from skillkit.core.run.hosts.upstream import Upstream, Upstreams
 from skillkit.core.values.hosts import ANY, HostRule, HostUse, is_address
 from skillkit.core.values.runs import OnHost
 
-__all__ = ["Proxy"]
+__all__ = ["NOT_LISTED", "Proxy"]
 
 MOST_AT_ONCE = 256
 MOST_HOSTS = 100  # told by name; a script chooses them
@@ -67,8 +67,19 @@ class _Count:
 class Proxy:
     """Accepts on one socket until it is closed."""
 
-    def __init__(self, rules: Sequence[HostRule], upstreams: Upstreams = Upstreams()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        rules: Sequence[HostRule],
+        upstreams: Upstreams = Upstreams(),  # noqa: B008 - frozen
+        *,
+        own_services: Collection[tuple[str, int]] = (),
+    ) -> None:
+        """`own_services` are names and ports that the user's own settings name: for tools of ours, never for scripts.
+
+        They may lie in any network, and on this very machine where the name says so.
+        """
         self._rules = tuple(rules)
+        self._own_services = frozenset(own_services)
         self._upstreams = upstreams
         self._lock = threading.Lock()
         self._free = threading.Semaphore(MOST_AT_ONCE)
@@ -166,13 +177,18 @@ class Proxy:
         """A connection to the host, or to the proxy that leads to it."""
         name, port = request.name, request.port
         rules = [rule for rule in self._rules if rule.opens(name, port)]
-        if not rules:
+        is_own = (name, port) in self._own_services
+        if not rules and not is_own:
             raise _RefusedError(f"{name}:{port} {NOT_LISTED}")
         upstream = self._upstreams.on_the_way_to(name, port, is_tunnel=request.is_tunnel)
+        upstream = None if is_own and is_loopback_name(name) else upstream
         try:
+            if is_own and upstream is None:
+                return self._connect(service_addresses(name, port)), None
             if upstream is None:
                 return self._connect(allowed_addresses(name, port, is_private=any(r.is_private for r in rules))), None
-            _require_outer(name, rules)
+            if not is_own:
+                _require_outer(name, rules)
             server = self._connect([(upstream.host, upstream.port)])
         except PermissionError as error:
             raise _RefusedError(str(error)) from error

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -45,8 +45,11 @@ FIRST_FREE = 3
 class WayOut:
     """Of one run."""
 
-    def __init__(self, hosts: Sequence[str], upstreams: Upstreams) -> None:
-        self._proxy = Proxy([HostRule.from_id(each) for each in hosts], upstreams)
+    def __init__(
+        self, hosts: Sequence[str], upstreams: Upstreams, *, own_services: Collection[tuple[str, int]] = ()
+    ) -> None:
+        """`own_services` as for `Proxy`: no policy and no grant leads here."""
+        self._proxy = Proxy([HostRule.from_id(each) for each in hosts], upstreams, own_services=own_services)
         self._told = self._go = -1
         self._problem = ""
 

@@ -43,6 +43,10 @@ class Reach:
     """Folders that a search path has to begin with after those: a virtual environment is known by its place."""
     masked: tuple[str, ...] = ()
     """Files among the interpreter's that are not readable: they hold keys, or lead to code elsewhere."""
+    environments: tuple[str, ...] = ()
+    """Folders of prepared packages; read-only, also where what lies around them is hidden."""
+    node_modules: str | None = None
+    """Prepared packages of Node, which stand above `apart` where walls have mounts."""
     apart: str | None = None
     """A second place of the snapshot with nothing above it, for languages that look for code in the folders above."""
     workspace: str | None = None

@@ -111,7 +111,7 @@ class BubblewrapSandbox(Sandbox):
                     *NAMESPACES,
                     *(WITH_THREAD if self.dies_with_thread else ()),
                 ),
-                *(*self._identity(reach), *self._root(reach), *options, *CLOSED),
+                *(*self._identity(reach), *self._root(reach), *options, *_closing(mounts), *CLOSED),
                 *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
             ),
             cwd="/",
@@ -228,8 +228,13 @@ def _network(reach: Reach) -> str:
 
 def _option(mount: Mount) -> list[str]:
     if not mount.source:
-        return ["--tmpfs", mount.target, "--remount-ro", mount.target]
+        return ["--tmpfs", mount.target]
     return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
+
+
+def _closing(mounts: Mounts) -> list[str]:
+    """What covers others is closed at the end: until then, what is shown all the same can be mounted in it."""
+    return [word for mount in mounts.covers if not mount.source for word in ("--remount-ro", mount.target)]
 
 
 def _identities(mounts: Iterable[Mount], reach: Reach) -> dict[str, tuple[int, int]]:

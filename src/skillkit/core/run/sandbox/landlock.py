@@ -164,6 +164,8 @@ class LandlockSandbox(Sandbox):
             yield _grant(path, self._all_rights & FILE_RIGHTS & ~EXECUTE, is_optional=True)
         for path in (*reach.interpreter, *reach.readable):
             yield from _reading(path, reach, is_optional=True)
+        for path in reach.environments:
+            yield _grant(path, READ, reach=reach)
         yield _grant(reach.snapshot or reach.skill, READ, reach=reach)
         for path in (reach.work, *([reach.home] if reach.home else [])):
             yield _grant(path, self._write, reach=reach)
@@ -240,6 +242,7 @@ def _read_only(reach: Reach) -> tuple[str, ...]:
 
 def _reachable(path: str, reach: Reach) -> str:
     """The search path without folders out of reach: a shell gives up at a program that it sees and may not start."""
-    within = (*READABLE, *reach.interpreter, *reach.readable, reach.snapshot or reach.skill, *_shared(reach))
+    own = (*reach.interpreter, *reach.environments)
+    within = (*READABLE, *own, *reach.readable, reach.snapshot or reach.skill, *_shared(reach))
     kept = [entry for entry in path.split(os.pathsep) if any(is_inside(entry, each) for each in within)]
     return os.pathsep.join(kept) or os.defpath

@@ -282,6 +282,9 @@ def _plan(reach: Reach, machine: Machine, hidden: tuple[str, ...]) -> Mounts:
         covers.append(Mount(reach.snapshot or path if path == reach.skill else "", path, writable=False))
         standing[path] = False
     covers += [Mount(os.devnull, path, writable=False) for path in reach.masked]
+    covers += [Mount(path, path, writable=False) for path in reach.environments]
+    if reach.apart and reach.node_modules:
+        covers.append(Mount(reach.node_modules, f"{os.path.dirname(reach.apart)}/node_modules", writable=False))
     if reach.apart:
         covers.append(Mount(reach.snapshot or reach.skill, reach.apart, writable=False))
     if reach.home and not reach.filesystem:

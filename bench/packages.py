@@ -1,0 +1,79 @@
+"""What prepared packages cost: a run that uses them, and a second preparation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from bench.runner import Row, measure
+from bench.walls import REQUIRED
+from skillkit import SkillManager
+from skillkit.testing import ScriptedApprover
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+from support.package_index import serving_index
+
+SCRIPT = '# /// script\n# dependencies = ["zebra"]\n# ///\nimport zebra\n'
+ROUNDS = 40
+
+
+def rows(work: Path) -> list[Row]:
+    if os.uname().sysname != "Linux":
+        return []
+    for name in ("prepared", "plain"):
+        folder = work / "skills" / name
+        (folder / "scripts").mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: A script to measure.\n---\n")
+        (folder / "scripts" / "run.py").write_text(SCRIPT)
+    system = _system_with_packages(work)
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{system / 'bin'}{os.pathsep}{path}"
+    given = dict(os.environ)
+    try:
+        with SkillManager("", "", [], [work / "skills"], policy=REQUIRED, state_dir=work / "state") as manager:
+            seconds = _prepare(manager)
+            runs = {name: partial(_run, manager, name) for name in ("prepared", "plain")}
+            timings = measure(runs, ROUNDS)
+    finally:
+        os.environ.clear()
+        os.environ.update({**given, "PATH": path})
+    ratio, detail = timings.ratio("prepared", "plain"), timings.detail("prepared", "plain")
+    return [
+        Row("run with prepared packages / with the same in the system", ratio, 1.05, 1.05, detail=detail),
+        Row("second preparation of the same", seconds, 0.3, 0.3, "s"),
+    ]
+
+
+def _system_with_packages(work: Path) -> Path:
+    """A Python that has the same package installed for everybody."""
+    folder = work / "system"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "zebra.py").write_text("VERSION = '1.0'\n")
+    subprocess.run([folder / "bin" / "python", "-m", "compileall", "-q", str(site)], check=True)
+    shutil.rmtree(folder / "include", ignore_errors=True)
+    return folder
+
+
+def _prepare(manager: SkillManager) -> float:
+    """How long the second one takes, in the same process."""
+    with serving_index() as index:
+        index.add("zebra", "1.0")
+        os.environ["UV_DEFAULT_INDEX"] = index.address
+        manager.prepare_packages("prepared", approver=ScriptedApprover("yes_once"))
+    began = time.perf_counter()
+    again = manager.prepare_packages("prepared")
+    if not again.was_ready:
+        raise RuntimeError("it was prepared again")
+    return time.perf_counter() - began
+
+
+def _run(manager: SkillManager, name: str) -> None:
+    result = manager.execute_skill_script(name, "run")
+    if not result.success:
+        raise RuntimeError(result.stderr)

@@ -1,0 +1,248 @@
+"""Wanted packages of Python -> a lock with versions and hashes, and the environment that it makes. The tool is uv."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from packaging.tags import compatible_tags, cpython_tags, platform_tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from skillkit.core.paths import real_path
+from skillkit.core.resolve.environment import interpreter_for, search_path
+from skillkit.core.run.unwalled import read_output
+from skillkit.core.store.environments import TREE
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.packages.failures import failure_of
+from skillkit.packages.index import Index, hosts_for, python_index
+from skillkit.packages.names import common_name_near
+from skillkit.packages.pages import File, pages_of
+from skillkit.packages.skill_lock import Pin
+from skillkit.packages.tools import Hosts, run_tool, uv_program
+from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, known_of
+from skillkit.packages.workshop import Workshop, key_of
+
+__all__ = ["Python", "build_python", "locked_python", "plan_python", "python_here"]
+
+ENTRY = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+?)(?:[ ;].*)?$")
+HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
+QUESTION = (
+    "import json, platform, sys, sysconfig; "
+    "print(json.dumps([sys._base_executable, platform.python_version(), sysconfig.get_platform()]))"
+)
+CLOSED = ("--no-config", "--no-python-downloads", "--quiet")
+WHEELS = ("--only-binary", ":all:")
+ANSWER_SECONDS = "30"
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """The interpreter that environments are made for: never a virtual environment's own."""
+
+    path: str
+    version: str
+    platform: str
+
+
+def python_here(folder: Path, policy: ScriptPolicy) -> Python:
+    """The one that would run a script of the skill in this folder."""
+    path = search_path(os.environ, folder, None)
+    found = interpreter_for("python", path, policy.allowed_interpreters, read_output, closed=(folder,))
+    status = os.stat(found.path)
+    return _python_at(found.path, path, (status.st_dev, status.st_ino, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=16)
+def _python_at(program: str, path: str, identity: tuple[int, ...]) -> Python:
+    """Asked once, as long as it is the same file."""
+    del identity
+    try:
+        base, version, platform = json.loads(read_output((program, "-I", "-c", QUESTION), path))
+    except ValueError:
+        raise PackagesError(f"{program} does not say which Python it is. Check that it runs.") from None
+    return Python(real_path(base), version, platform)
+
+
+def plan_python(
+    shop: Workshop, wanted: tuple[Wanted, ...], pins: Mapping[str, Pin], python: Python, patience: float
+) -> Plan:
+    """The lock that these give today, with what the index tells of each package."""
+    index = python_index(shop.new_folder("settings"))
+    names = [each.name for each in wanted]
+    pages = pages_of(names, index.addresses, seconds=patience)
+    found = known_of(wanted, [name for name in names if pages[name]], f"The index {', '.join(index.names)}")
+    hosts = _hosts(index, pages)
+    lock = _lock(shop, found, pins, python, index, hosts, patience)
+    packages = locked_python(lock)
+    _require_pinned(packages, pins)
+    pages |= pages_of([each.name for each in packages if each.name not in pages], index.addresses, seconds=patience)
+    sources = {each.name: each for each in wanted}
+    told = tuple(_told(each, pages[each.name], sources.get(each.name), python) for each in packages)
+    untimed = index.names if any(each.uploaded_at is None for each in told) else ()
+    key = key_of(lock, python.path, python.version, python.platform)
+    unknown = tuple(each.name for each in wanted if each not in found)
+    return Plan("python", key, lock, python.path, wanted, told, index.names, untimed, unknown)
+
+
+def build_python(
+    shop: Workshop, plan: Plan, python: Python, patience: float, on_bytes: Callable[[int], None] | None
+) -> None:
+    """The tree of the environment, from the lock alone: hashes are required, and nothing is built."""
+    index = python_index(shop.new_folder("settings"))
+    pages = pages_of([each.name for each in plan.packages], index.addresses, seconds=patience)
+    (shop.work / "lock.txt").write_text(plan.lock, encoding="utf-8")
+    tree = shop.made / TREE
+    uv = uv_program()
+    make = (
+        uv,
+        "venv",
+        "--relocatable",
+        "--no-project",
+        *CLOSED,
+        "--python",
+        python.path,
+        real_path(shop.made) + "/tree",
+    )
+    install = (
+        *(uv, "pip", "install", "--python", f"{real_path(shop.made)}/tree/bin/python", "--requirements", "lock.txt"),
+        *("--require-hashes", "--no-deps", *WHEELS, "--compile-bytecode", "--link-mode", "copy", *CLOSED),
+    )
+    for words, hosts in ((make, Hosts()), (install, _hosts(index, pages))):
+        said = run_tool(
+            words,
+            work=shop.work,
+            writable=(shop.made,),
+            programs=(uv, python.path),
+            environment=_environment(shop, index),
+            hosts=hosts,
+            on_bytes=on_bytes if words is install else None,
+        )
+        if said.status:
+            raise failure_of("uv", said, "The packages were not installed")
+    if not (tree / "bin" / "python").exists():
+        raise PackagesError("uv made no environment, and said no reason.")
+
+
+def _hosts(index: Index, pages: Mapping[str, list[File]]) -> Hosts:
+    """The index's, and those where its own pages say that files are."""
+    return hosts_for(index, (file.address for files in pages.values() for file in files))
+
+
+def _environment(shop: Workshop, index: Index) -> dict[str, str]:
+    """Addresses go here and not into words, which everybody can see: they may hold a password."""
+    return {
+        "UV_DEFAULT_INDEX": index.addresses[0],
+        "UV_INDEX": " ".join(index.addresses[1:]),
+        "UV_CACHE_DIR": f"{real_path(shop.work)}/cache",
+        "UV_HTTP_TIMEOUT": ANSWER_SECONDS,
+        "UV_HTTP_RETRIES": "1",
+    }
+
+
+def _lock(
+    shop: Workshop,
+    wanted: tuple[Wanted, ...],
+    pins: Mapping[str, Pin],
+    python: Python,
+    index: Index,
+    hosts: Hosts,
+    patience: float,
+) -> str:
+    (shop.work / "wanted.in").write_text("".join(f"{each.requirement}\n" for each in wanted), encoding="utf-8")
+    (shop.work / "pins.txt").write_text("".join(f"{name}=={pin[0]}\n" for name, pin in pins.items()), encoding="utf-8")
+    uv = uv_program()
+    words = (
+        *(uv, "pip", "compile", "wanted.in", "--constraints", "pins.txt", "--generate-hashes", *WHEELS, *CLOSED),
+        *("--no-header", "--no-annotate", "--no-strip-extras", "--python", python.path),
+    )
+    said = run_tool(
+        words,
+        work=shop.work,
+        programs=(uv, python.path),
+        environment=_environment(shop, index),
+        hosts=hosts,
+        timeout=max(patience, 1.0) * 5,
+    )
+    if said.status:
+        raise failure_of("uv", said, "No versions fit together")
+    return _with_pinned_hashes(said.stdout, pins)
+
+
+def _with_pinned_hashes(lock: str, pins: Mapping[str, Pin]) -> str:
+    """As the tool gave it, in one form; where the skill's own lock has hashes, those alone count."""
+    lines = []
+    for package in locked_python(lock):
+        pinned = pins.get(package.name, ("", ()))[1]
+        hashes = [each for each in package.hashes if each in pinned] if pinned else list(package.hashes)
+        if not hashes:
+            raise PackagesError(
+                f"{package.name} {package.version}: no file of the index has a hash that the skill's own lock names. "
+                "Somebody changed one of them: do not use it until you know who."
+            )
+        lines += [f"{package.name}=={package.version}", *(f"    --hash={each}" for each in sorted(hashes))]
+    return "\n".join(f"{line} \\" if after.startswith(" ") else line for line, after in _pairs(lines)) + "\n"
+
+
+def _pairs(lines: list[str]) -> list[tuple[str, str]]:
+    return list(zip(lines, [*lines[1:], ""], strict=True))
+
+
+def locked_python(lock: str) -> tuple[Locked, ...]:
+    """In the order of their names."""
+    found: list[tuple[str, str, list[str]]] = []
+    for line in lock.splitlines():
+        words = line.strip().rstrip("\\").strip()
+        if entry := ENTRY.fullmatch(words):
+            found.append((canonicalize_name(re.sub(r"\[.*", "", entry[1])), entry[2], []))
+        elif (hashed := HASH.fullmatch(words)) and found:
+            found[-1][2].append(hashed[1])
+        elif words and not words.startswith("#"):
+            raise PackagesError(f"uv wrote a lock that cannot be read: {words[:100]!r}.")
+    return tuple(sorted(Locked(name, version, tuple(hashes)) for name, version, hashes in found))
+
+
+def _require_pinned(packages: tuple[Locked, ...], pins: Mapping[str, Pin]) -> None:
+    for each in packages if pins else ():
+        if each.name not in pins:
+            raise PackagesError(
+                f"The skill's own lock does not name {each.name}, which its packages need here. Make the lock anew."
+            )
+
+
+def _told(locked: Locked, files: list[File], wanted: Wanted | None, python: Python) -> Locked:
+    """With what the index tells of the file that this machine gets."""
+    hashes = {each.removeprefix("sha256:") for each in locked.hashes}
+    of_lock = [file for file in files if file.sha256 in hashes or not file.sha256]
+    rank = {tag: number for number, tag in enumerate(_tags(python))}
+    best = min(((_rank(file, locked, rank), number, file) for number, file in enumerate(of_lock)), default=None)
+    file = best[2] if best is not None and best[0] < len(rank) else None
+    source, where = (wanted.source, wanted.where) if wanted else ("", "")
+    return replace(
+        locked,
+        source=source,
+        where=where,
+        size=file.size if file else None,
+        uploaded_at=file.uploaded_at if file else None,
+        resembles=common_name_near(locked.name, "python") if wanted else "",
+    )
+
+
+def _tags(python: Python) -> list[object]:
+    version = tuple(int(part) for part in python.version.split(".")[:2])
+    platforms = list(platform_tags())
+    return [*cpython_tags(version, platforms=platforms), *compatible_tags(version, platforms=platforms)]
+
+
+def _rank(file: File, locked: Locked, rank: Mapping[object, int]) -> int:
+    try:
+        name, version, _, tags = parse_wheel_filename(file.name)
+    except (InvalidWheelFilename, ValueError):
+        return len(rank)
+    if name != locked.name or str(version) != locked.version:
+        return len(rank)
+    return min((rank.get(tag, len(rank)) for tag in tags), default=len(rank))

@@ -1,0 +1,134 @@
+"""An index of packages on loopback: wheels that tests make, served as JSON or HTML, or not at all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+DAY = 86_400
+
+
+def wheel(name: str, version: str, code: str = "", needs: Sequence[str] = ()) -> tuple[str, bytes]:
+    """File name and content of a wheel with one module of the package's own name."""
+    module, info = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
+    requires = "".join(f"Requires-Dist: {each}\n" for each in needs)
+    files = {
+        f"{module}.py": code or f"VERSION = {version!r}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    rows = [f"{path},sha256={_digest(text)},{len(text)}" for path, text in files.items()]
+    files[f"{info}/RECORD"] = "\n".join((*rows, f"{info}/RECORD,,", ""))
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(zipfile.ZipInfo(path), text)
+    return f"{module}-{version}-py3-none-any.whl", content.getvalue()
+
+
+def source_package(name: str, version: str, setup: str) -> tuple[str, bytes]:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        for path, text in (
+            ("setup.py", setup),
+            ("PKG-INFO", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"),
+        ):
+            entry = tarfile.TarInfo(f"{name}-{version}/{path}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return f"{name}-{version}.tar.gz", content.getvalue()
+
+
+def _digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+@dataclass
+class PackageIndex:
+    """What it has, how old that is, and what it was asked for."""
+
+    address: str = ""
+    packages: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    age_days: float = 100
+    tells_times: bool = True
+    hangs: bool = False
+    swapped: dict[str, bytes] = field(default_factory=dict)
+    """Content that is served under a file's name instead of what its page says."""
+    asked: list[str] = field(default_factory=list)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, name: str, version: str, code: str = "", needs: Sequence[str] = ()) -> None:
+        self.packages.setdefault(name, {}).update([wheel(name, version, code, needs)])
+
+    def add_source(self, name: str, version: str, setup: str) -> None:
+        self.packages.setdefault(name, {}).update([source_package(name, version, setup)])
+
+    def page(self, name: str) -> bytes:
+        moment = datetime.fromtimestamp(time.time() - self.age_days * DAY, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        files = [
+            {
+                "filename": file,
+                "url": f"../../files/{file}",
+                "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
+                **({"size": len(content), "upload-time": moment} if self.tells_times else {}),
+            }
+            for file, content in self.packages[name].items()
+        ]
+        return json.dumps({"meta": {"api-version": "1.1"}, "name": name, "files": files}).encode()
+
+    def answer(self, path: str) -> tuple[int, str, bytes]:
+        self.asked.append(path)
+        kind, _, name = path.strip("/").partition("/")
+        if kind == "simple" and name in self.packages:
+            return 200, "application/vnd.pypi.simple.v1+json", self.page(name)
+        for files in self.packages.values():
+            if kind == "files" and name in files:
+                return 200, "application/octet-stream", self.swapped.get(name, files[name])
+        return 404, "text/plain", b"no such thing"
+
+
+@contextmanager
+def serving_index() -> Iterator[PackageIndex]:
+    index = PackageIndex()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if index.hangs:
+                index.stopping.wait(60)
+                return
+            status, kind, content = index.answer(self.path)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    index.address = f"http://127.0.0.1:{server.server_port}/simple/"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield index
+    finally:
+        index.stopping.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
