@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
 
-.PHONY: demo test test-slow examples check mutants package bench bench-peers soak coverage test-versions docs screenshots clean system
+.PHONY: demo test test-slow examples check mutants package bench bench-peers real-skills soak coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -37,6 +37,9 @@ bench: $(VENV)/.dev-ready system  ## measures; writes bench/results.md
 
 bench-peers: $(VENV)/.dev-ready system  ## installs other runtimes of skills, measures all; writes bench/peers/results.md
 	$(BIN)/python -m bench.peers
+
+real-skills: $(VENV)/.dev-ready system  ## what real skills need and how many work; SKILLS names their folders, writes bench/real-skills.md
+	$(BIN)/python -m bench.real_skills $(or $(SKILLS),examples/skills)
 
 docs: $(VENV)/.docs-ready  ## the documentation, into site/; every link is checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean

@@ -9,11 +9,12 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import hosts, inline, reading, running, tokens, walls
+from bench import hosts, inline, needs, reading, running, tokens, walls
 from bench.runner import Row
 
 PARTS = {
     "Finding and reading": reading.rows,
+    "Needs": needs.rows,
     "Running": running.rows,
     "Walls": walls.rows,
     "Network by host": hosts.rows,

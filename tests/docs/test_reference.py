@@ -20,6 +20,7 @@ from skillkit import cli as exit_codes
 from skillkit.cli import main as command_line
 from skillkit.config.keys import KEYS
 from skillkit.core.resolve import environment
+from skillkit.core.values import names
 from skillkit.core.values.runs import TIMEOUT_EXIT_CODE
 
 PUBLIC_MODULES = (
@@ -125,7 +126,7 @@ def test_every_variable_that_a_script_sees_or_skillkit_reads_is_listed(tmp_path:
         STANDARD, {}, skill_name="x", skill_version=None, base_directory=tmp_path, workspace=tmp_path
     )
     assert [name for name in built if f"`{name}`" not in seen] == []
-    never = {*environment.NEVER_PASSED, *(f"{prefix}*" for prefix in environment.NEVER_PASSED_PREFIXES)}
+    never = {*names.NEVER_PASSED, *(f"{prefix}*" for prefix in names.NEVER_PASSED_PREFIXES)}
     assert sorted(name for name in never if f"`{name}`" not in seen) == []
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     own = set(re.findall(r'"(SKILLKIT_[A-Z_]+[A-Z])"', sources))

@@ -11,10 +11,10 @@ from skillkit import testing
 from skillkit.core.find.index import Discovery, discover
 from skillkit.core.find.reading import Reading, read_skill_file
 from skillkit.core.find.roots import PATH, Root
-from skillkit.core.models import SkillMetadata
+from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.values.skills import Diagnostic
 
-__all__ = ["codes", "discovered", "metadata_of", "reading_of_text", "settled", "skill_folder"]
+__all__ = ["codes", "discovered", "metadata_of", "reading_of_text", "settled", "skill_folder", "skill_in"]
 
 
 def skill_folder(
@@ -65,3 +65,11 @@ def settled(status: os.stat_result, *, seconds: int = 60) -> os.stat_result:
         "st_ctime_ns": status.st_ctime_ns - seconds * 10**9,
     }
     return os.stat_result(values, extra)
+
+
+def skill_in(folder: Path, files: Mapping[str, str], *, head: str = "", body: str = "") -> Skill:
+    """The skill in a folder that is made for it; `head` are lines of the frontmatter below name and description."""
+    frontmatter = f"name: {folder.name.lower()}\ndescription: A skill.\n{head}"
+    made = skill_folder(folder.parent, folder.name, frontmatter=frontmatter, body=body, files=files)
+    [found] = [each for each in discovered(made).skills if each.metadata.base_directory == made.resolve()]
+    return Skill(found.metadata)

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import click
 
 from skillkit.cli import REFUSED
+from skillkit.cli.needs import need_structures
 from skillkit.cli.options import (
     SCRIPT,
     SKILL,
@@ -21,6 +22,7 @@ from skillkit.cli.options import (
 )
 from skillkit.cli.output import beside, echo_json, label_rows
 from skillkit.cli.run import read_input
+from skillkit.core.values.needs import Need
 from skillkit.core.values.runs import Decision, PreparedRun
 from skillkit.core.values.text import storable, visible
 from skillkit.present.request import as_word
@@ -66,7 +68,8 @@ def check_command(
             argv=argv,
             workspace=current_workspace(chosen.get("state_dir")),
         )
-        structure = _check_structure(prepared, manager.flow.reach((prepared.command,)))
+        needs = manager.needs_of(skill_name, script_name)
+        structure = _check_structure(prepared, manager.flow.reach((prepared.command,)), needs)
     if as_json:
         echo_json(**structure)
     else:
@@ -74,7 +77,7 @@ def check_command(
     ctx.exit(REFUSED if prepared.decision is Decision.DENY else 0)
 
 
-def _check_structure(prepared: PreparedRun, walls: tuple[str, ...]) -> dict[str, Any]:
+def _check_structure(prepared: PreparedRun, walls: tuple[str, ...], needs: tuple[Need, ...]) -> dict[str, Any]:
     command = prepared.command
     return {
         "skill": command.skill_name,
@@ -83,6 +86,7 @@ def _check_structure(prepared: PreparedRun, walls: tuple[str, ...]) -> dict[str,
         "reasons": list(prepared.reasons),
         "needs_approval": prepared.decision is Decision.ASK,
         "walls": list(walls),
+        "needs": need_structures(needs),
         "arguments": list(map(storable, command.script_arguments)),
         "interpreter": command.argv[0],
         "folder": str(command.base_directory),
@@ -96,10 +100,12 @@ def _check_lines(structure: dict[str, Any]) -> list[str]:
         "ask": "runs only when a person approves it",
         "deny": "may not run",
     }[structure["decision"]]
+    unmet = [_need_text(need) for need in structure["needs"] if not need["is_met"]]
     rows = [
         ("decision", [f"{structure['decision']}: {meaning}"]),
         ("because", structure["reasons"]),
         ("walls", structure["walls"]),
+        *([("needs", unmet)] if unmet else []),
         *([("arguments", [as_word(word) for word in structure["arguments"]])] if structure["arguments"] else []),
         ("runs with", [structure["interpreter"]]),
         ("skill in", [structure["folder"]]),
@@ -110,3 +116,8 @@ def _check_lines(structure: dict[str, Any]) -> list[str]:
         beside(f"  {name:<{LABEL_WIDTH}} ", text) for label, texts in rows for name, text in label_rows(label, texts)
     ]
     return [visible(title), *lines]
+
+
+def _need_text(need: dict[str, Any]) -> str:
+    """In one line: what is not there, and what meets it."""
+    return f"{need['kind'].replace('_', ' ')} {need['name']}: {need['remedy']}"

@@ -47,6 +47,7 @@ COMMANDS = {
     "list": "listing:list_command",
     "show": "show:show_command",
     "validate": "validate:validate_command",
+    "needs": "needs:needs_command",
     "check": "check:check_command",
     "run": "run:run_command",
     "home": "home:home_command",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Unpack
 
 import click
 
+from skillkit.cli.needs import need_lines, need_structures
 from skillkit.cli.options import SKILL, Places, json_option, manager_for, roots_options
 from skillkit.cli.output import echo_json, screen_width, script_structure, skill_structure
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.models import Skill
+from skillkit.core.values.needs import Need
 from skillkit.core.values.text import visible
 from skillkit.integrations.loading import bundled_files
 from skillkit.present.terminal import columns
@@ -46,16 +49,17 @@ def show_command(
             **skill_structure(skill.metadata),
             digest=_digest_of(skill)[0],
             scripts=[script_structure(script) for script in skill.scripts],
+            needs=need_structures(manager.needs_of(skill_name)),
             files=_shown_files(skill),
             instructions=skill.content,
         )
     elif with_text:
         click.echo(visible(manager.invoke_skill(skill_name)), nl=False)
     else:
-        _show_skill(skill)
+        _show_skill(skill, manager.needs_of(skill_name))
 
 
-def _show_skill(skill: Skill) -> None:
+def _show_skill(skill: Skill, needs: Sequence[Need]) -> None:
     width = screen_width()
     metadata = skill.metadata
     click.secho(visible(metadata.name), bold=True)
@@ -66,13 +70,18 @@ def _show_skill(skill: Skill) -> None:
         ("host", metadata.host),
         ("version", metadata.version),
         ("license", metadata.license),
-        ("needs", metadata.compatibility),
+        ("runs on", metadata.compatibility),
         ("tools", " ".join(metadata.allowed_tools)),
         ("digest", "".join(filter(None, _digest_of(skill)))),
     ]
     click.echo()
     click.echo("\n".join(columns([(name, value) for name, value in facts if value], width)))
     _show_section("Scripts", [(s.path.as_posix(), s.script_type, s.description) for s in skill.scripts], width)
+    if needs:
+        click.secho("\nNeeds", bold=True)
+        click.echo("\n".join(need_lines(needs)))
+        unmet = any(not need.is_met for need in needs)
+        click.echo(f"  'skillkit needs {visible(metadata.name)}' says what meets the rest." if unmet else "", nl=unmet)
     _show_section("Other files", [(path,) for path in _shown_files(skill)], width)
 
 

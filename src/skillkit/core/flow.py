@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from skillkit.core.ask.approvals import Approvals, require_approved, require_bounds
 from skillkit.core.ask.questions import approval_request
 from skillkit.core.decide import after_change, after_widening, decide, under_approval
-from skillkit.core.exceptions import AuditUnavailableError, SkillKitError
+from skillkit.core.exceptions import AuditUnavailableError, SandboxUnavailableError, SkillKitError
 from skillkit.core.models import Skill
 from skillkit.core.paths.forbidden import note_writable
 from skillkit.core.record import (
@@ -221,6 +221,14 @@ class Flow:
             starts_in=starts_in,
             programs=tuple(dict.fromkeys(programs)),
         )
+
+    @property
+    def tier(self) -> str:
+        """The kind of walls that runs get; `none` where there are none, though policy may then refuse."""
+        try:
+            return self.here.tier(self.policy)
+        except SandboxUnavailableError:
+            return "none"
 
     def bounds(self, command: ScriptCommand | None) -> Bounds:
         """What a run gets, to be compared; without a command, any script of a skill in any workspace."""

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.flow import Flow
     from skillkit.core.resolve import CallArguments
+    from skillkit.core.values.needs import Need
     from skillkit.core.values.questions import Approver, OptionAnswer
     from skillkit.core.values.runs import OnHost, OnOutput, PreparedRun, RunControl, ScriptExecutionResult
 
@@ -142,6 +143,17 @@ class SkillManager:
     def list_scripts(self, skill_name: str) -> list[ScriptMetadata]:
         """In the order of their paths."""
         return list(self.load_skill(skill_name).scripts)
+
+    def needs_of(self, skill_name: str, script_name: str | None = None) -> tuple[Need, ...]:
+        """What it uses beyond its folder: where that was found, whether it is there here, and what meets it."""
+        from skillkit.core.needs import needs_of, surroundings_here
+        from skillkit.core.resolve.locate import find_script
+
+        skill = self.load_skill(skill_name)
+        name, folder = skill.metadata.name, skill.base_directory
+        script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
+        around = surroundings_here(name, self.policy, folder=folder, tier=self.flow.tier)
+        return needs_of(skill, script, surroundings=around)
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:
         """The text an agent reads, with arguments and folders filled in."""

@@ -9,7 +9,8 @@ from typing import ClassVar
 import pytest
 
 from skillkit import ScriptPolicy, __version__
-from skillkit.core.resolve.environment import is_never_passed, script_environment, search_path
+from skillkit.core.resolve.environment import script_environment, search_path
+from skillkit.core.values.names import is_never_passed
 
 BASE = Path("/skills/demo")
 

@@ -5,19 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from skillkit.core.record.secret_shapes import (
-    FOREIGN_WORDS,
-    HARMLESS_ENDINGS,
-    ORDINARY_WORDS,
-    SECRET_ENDINGS,
-    SECRET_WORDS,
-    WEAK_ENDINGS,
-    mask_shapes,
-)
+from skillkit.core.record.secret_shapes import mask_shapes
+from skillkit.core.values.names import kind_of_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +39,6 @@ _LEAST_USERINFO_LENGTH = 12
 _LONGEST_RANDOM = 128
 _SHORTEST_SHAPE = 12
 
-_NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LABELS = ("name", "key", "header", "flag")
 _USER_FLAGS = frozenset(("-u", "-U", "--user", "--userpwd", "--proxy-user"))
 _TWO_NUMBERS = re.compile(r"\d+:\d+")
@@ -240,29 +231,10 @@ def _names_secret(name: str, value: object) -> bool:
     """Whether a name promises a secret, however it is spelled; true, false and null are none."""
     if value is None or isinstance(value, bool):
         return False
-    kind = _kind_of_name(name[:_MARGIN_CHARACTERS])
+    kind = kind_of_name(name[:_MARGIN_CHARACTERS])
     if kind == "counted":
         return not plain_text(value)[:_MARGIN_CHARACTERS].isdigit()
     return kind == "secret" or (kind == "weak" and isinstance(value, str) and _looks_random(value))
-
-
-@lru_cache(maxsize=1024)
-def _kind_of_name(name: str) -> str:
-    """`secret`; `counted` where a number is none; `weak` where only what looks random is one; else empty."""
-    parts = [part.lower() for part in _NAME_PARTS.findall(name)]
-    if not name.isascii() and any(word in name.lower() for word in FOREIGN_WORDS):
-        return "secret"
-    if not parts or parts[-1] in HARMLESS_ENDINGS:
-        return ""
-    if not SECRET_WORDS.isdisjoint(parts):
-        return "secret"
-    joined = ""
-    for part in parts:
-        joined += part
-        is_named = joined.endswith(SECRET_ENDINGS) or joined.removesuffix("s").endswith(SECRET_ENDINGS)
-        if is_named and part not in ORDINARY_WORDS:
-            return "counted" if "tokens" in parts else "secret"
-    return "weak" if joined.endswith(WEAK_ENDINGS) else ""
 
 
 def _looks_random(value: str) -> bool:
@@ -287,7 +259,7 @@ def _masked_by_name(text: str) -> str:
         # A harmless name's value is not skipped, it may hold names; nor read, that would be quadratic.
         value = _VALUE.match(text, position) if _names_secret(name, "") else None
         if value is None:
-            random = _RANDOM.match(text, position) if _kind_of_name(name[:_MARGIN_CHARACTERS]) == "weak" else None
+            random = _RANDOM.match(text, position) if kind_of_name(name[:_MARGIN_CHARACTERS]) == "weak" else None
             if random is not None and _names_secret(name, random["random"]):
                 kept += text[done : random.start("random")], MASK
                 done = position = random.end()

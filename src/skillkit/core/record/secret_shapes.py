@@ -1,4 +1,4 @@
-"""What secrets look like and what they are called, and a text without what is a secret by its shape.
+"""What secrets look like, and a text without what is a secret by its shape.
 
 The tables are from the formats that services publish. A row says how a service's keys begin, of which characters the
 rest is, and how long it is at least. The least length is below the true one, so that a key that was cut is known too,
@@ -15,15 +15,9 @@ from functools import cache
 from typing import NamedTuple
 
 __all__ = [
-    "FOREIGN_WORDS",
-    "HARMLESS_ENDINGS",
-    "ORDINARY_WORDS",
     "PREFIXED",
-    "SECRET_ENDINGS",
-    "SECRET_WORDS",
     "STRUCTURED",
     "UNNAMED",
-    "WEAK_ENDINGS",
     "Prefixed",
     "mask_shapes",
 ]
@@ -162,36 +156,6 @@ UNNAMED: tuple[str, ...] = (
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:[0-9a-f]{32}",
     r"[012]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}",
     r"[12][A-Za-z0-9]{26}_[A-Za-z0-9]{20,}+",
-)
-
-# The last part of a name that says the value is a secret: password, db_password, dbPassword, DBPASSWORD.
-SECRET_ENDINGS = tuple(
-    """
-    password passwd passwrd passphrase passcode passkey passwort kennwort contrasena motdepasse senha wachtwoord
-    salasana heslo pass pwd pw secret token apikey appkey authkey accesskey secretkey privatekey privkey signingkey
-    encryptionkey decryptionkey cryptokey aeskey rsakey hmackey masterkey accountkey sharedkey presharedkey
-    sessionkey sshkey deploykey servicekey storagekey subscriptionkey functionkey functionskey clientkey consumerkey
-    webhookkey licensekey licencekey activationkey integrationkey writekey adminkey botkey accesscode authcode
-    securitycode verificationcode recoverycode backupcode accesssignature authorization cookie credential bearer jwt
-    otp totp psk mnemonic seedphrase recoveryphrase clientassertion samlresponse sessionid sessid
-    """.split()
-)
-SECRET_WORDS = frozenset(("auth", "cred", "creds", "csrf", "oauth", "pass", "session", "sid", "xsrf"))
-# In other letters; a name holds them whole.
-FOREIGN_WORDS = tuple("contraseña lösenord hasło пароль 密码 密碼 口令 パスワード 비밀번호".split())
-# They end as a secret's name does, and are none.
-ORDINARY_WORDS = frozenset("bypass compass encompass multipass overpass surpass trespass underpass".split())
-# A value under such a name is a secret where it looks like one: key, public_key, signature.
-WEAK_ENDINGS = ("key", "sig", "signature", "salt", "seed", "hmac", "sas")
-# A name that ends so speaks about a secret without holding one: token_count, password_file.
-HARMLESS_ENDINGS = frozenset(
-    """
-    age attempts budget changed class count counter dir directory disabled enabled endpoint endpoints expired
-    expires expiry expiration field file files folder format hint index kind label len length lifetime limit max
-    method min minutes mode name names optional path pattern placeholder policy prefix prompt provider regex
-    required reset rotation rule rules scheme scope scopes seconds size status strength suffix template timeout ttl
-    type types uri url usage version
-    """.split()
 )
 
 _DIGIT_WITHIN = 60

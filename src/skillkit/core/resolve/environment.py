@@ -16,6 +16,7 @@ from skillkit._version import __version__
 from skillkit.core.exceptions import InterpreterNotAllowedError, InterpreterNotFoundError
 from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.paths import is_decided_inside, is_inside, real_path
+from skillkit.core.values.names import is_never_passed
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import OwnProgram
 
@@ -25,7 +26,6 @@ __all__ = [
     "find_program",
     "forget_interpreters",
     "interpreter_for",
-    "is_never_passed",
     "is_within",
     "own_programs",
     "programs_on",
@@ -38,14 +38,6 @@ PASSED = frozenset(
     "LC_IDENTIFICATION LC_MEASUREMENT LC_NAME LC_PAPER LC_TELEPHONE".split()
 )
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
-NEVER_PASSED = frozenset(
-    "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONBREAKPOINT NODE_OPTIONS BASH_ENV ENV "
-    "SHELLOPTS BASHOPTS PS4 "
-    "PERL5OPT PERL5LIB PERL5DB PERL_USE_UNSAFE_INC RUBYOPT RUBYLIB BUNDLE_GEMFILE BUNDLE_APP_CONFIG GCONV_PATH "
-    "OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS "
-    "SSH_AUTH_SOCK XDG_RUNTIME_DIR DOCKER_HOST".split()
-)
 # Folders in which languages look for code: passed without those that scripts can write.
 CODE_FOLDERS = frozenset("NODE_PATH GEM_HOME GEM_PATH PYTHONUSERBASE PYTHONPYCACHEPREFIX PERLLIB".split())
 FIXED = {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -105,11 +97,6 @@ def script_environment(
     if workspace is not None:
         built |= {"SKILL_WORKSPACE": str(workspace), "CLAUDE_PROJECT_DIR": str(workspace)}
     return {name: value for name, value in built.items() if "\0" not in value}
-
-
-def is_never_passed(name: str) -> bool:
-    """Names through which a value takes over the program that is started, or opens a door of the user's."""
-    return name in NEVER_PASSED or name.startswith(NEVER_PASSED_PREFIXES)
 
 
 def search_path(own: Mapping[str, str], base_directory: Path, workspace: Path | None) -> str:

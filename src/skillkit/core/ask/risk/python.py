@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import ast
 import re
-import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from skillkit.core.ask.risk import rules
 from skillkit.core.ask.risk.rules import Finding, Rule, Seen, Snippet, clip
 from skillkit.core.ask.risk.texts import encoded_text, host_in, outside_place, secret_variable, sensitive_findings
+from skillkit.core.models.python_trees import parse_python
 
 __all__ = ["UNREADABLE", "python_seen"]
 
@@ -37,13 +36,11 @@ SAME_TEXT = ("os.path.expanduser", "pathlib.Path", "pathlib.PurePath", "str", "o
 SAME_TEXT_METHODS = ("expanduser", "resolve", "absolute", "strip", "lower", "encode", "decode", "format")
 LINE_END = re.compile(r"\r\n|\r|\n")
 
-_warnings_lock = threading.Lock()
-
 
 def python_seen(text: str, line: int = 1) -> Iterator[Seen]:
     """What cannot be parsed is said to be so: nobody can tell what it does."""
     try:
-        tree = _parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         seen: Iterator[Seen] = iter([Finding("obfuscation", UNREADABLE, getattr(error, "lineno", None) or 1)])
         rest = [Snippet("unparsed python", text, line)]
@@ -55,13 +52,6 @@ def python_seen(text: str, line: int = 1) -> Iterator[Seen]:
         own.append(own[-1] + ("\n" in end))
     yield from (replace(each, line=own[min(each.line, len(own)) - 1]) for each in seen)
     yield from rest
-
-
-def _parse(text: str) -> ast.Module:
-    """Without the warnings that odd code gives: they would reach the person as if skillkit had written them."""
-    with _warnings_lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text)
 
 
 def _leaves_first(tree: ast.AST) -> list[ast.AST]:

@@ -1,0 +1,98 @@
+"""Names of variables: which no script is ever given, which a skill cannot ask for, which are those of a secret."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["is_grantable_name", "is_never_passed", "is_secret_name", "kind_of_name"]
+
+NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
+NEVER_PASSED = frozenset(
+    "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONBREAKPOINT NODE_OPTIONS BASH_ENV ENV "
+    "SHELLOPTS BASHOPTS PS4 "
+    "PERL5OPT PERL5LIB PERL5DB PERL_USE_UNSAFE_INC RUBYOPT RUBYLIB BUNDLE_GEMFILE BUNDLE_APP_CONFIG GCONV_PATH "
+    "OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS "
+    "SSH_AUTH_SOCK XDG_RUNTIME_DIR DOCKER_HOST".split()
+)
+# What skillkit itself sets or leads through walls; a skill that could choose them could leave by them.
+OWN_PREFIXES = ("SKILL", "CLAUDE_SKILL_DIR", "CLAUDE_PROJECT_DIR", "LC_")
+OWN = frozenset(
+    "PATH HOME TMPDIR TMP TEMP LANG TZ PWD OLDPWD SHELL SHLVL IFS USERPROFILE PATHEXT COMSPEC SYSTEMROOT "
+    "HTTP_PROXY HTTPS_PROXY ALL_PROXY FTP_PROXY NO_PROXY WS_PROXY WSS_PROXY NODE_USE_ENV_PROXY NODE_EXTRA_CA_CERTS "
+    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_TLS_REJECT_UNAUTHORIZED "
+    "NODE_PATH GEM_HOME GEM_PATH PERLLIB VIRTUAL_ENV CONDA_PREFIX "
+    "DENO_DIR DENO_INSTALL_ROOT BUN_INSTALL BUN_OPTIONS".split()
+)
+# What else they read at their start: `PYTHONUSERBASE`, `PIP_INDEX_URL`, `npm_config_registry`, `GIT_CONFIG_GLOBAL`.
+STEERING_PREFIXES = ("PYTHON", "PIP_", "UV_", "NPM_CONFIG_", "GIT_CONFIG", "GIT_EXEC", "BASH_")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+# The last part of a name that says the value is a secret: password, db_password, dbPassword, DBPASSWORD.
+SECRET_ENDINGS = tuple(
+    """
+    password passwd passwrd passphrase passcode passkey passwort kennwort contrasena motdepasse senha wachtwoord
+    salasana heslo pass pwd pw secret token apikey appkey authkey accesskey secretkey privatekey privkey signingkey
+    encryptionkey decryptionkey cryptokey aeskey rsakey hmackey masterkey accountkey sharedkey presharedkey
+    sessionkey sshkey deploykey servicekey storagekey subscriptionkey functionkey functionskey clientkey consumerkey
+    webhookkey licensekey licencekey activationkey integrationkey writekey adminkey botkey accesscode authcode
+    securitycode verificationcode recoverycode backupcode accesssignature authorization cookie credential bearer jwt
+    otp totp psk mnemonic seedphrase recoveryphrase clientassertion samlresponse sessionid sessid
+    """.split()
+)
+SECRET_WORDS = frozenset(("auth", "cred", "creds", "csrf", "oauth", "pass", "session", "sid", "xsrf"))
+# In other letters; a name holds them whole.
+FOREIGN_WORDS = tuple("contraseña lösenord hasło пароль 密码 密碼 口令 パスワード 비밀번호".split())
+# They end as a secret's name does, and are none.
+ORDINARY_WORDS = frozenset("bypass compass encompass multipass overpass surpass trespass underpass".split())
+# A value under such a name is a secret where it looks like one: key, public_key, signature.
+WEAK_ENDINGS = ("key", "sig", "signature", "salt", "seed", "hmac", "sas")
+# A name that ends so speaks about a secret without holding one: token_count, password_file.
+HARMLESS_ENDINGS = frozenset(
+    """
+    age attempts budget changed class count counter dir directory disabled enabled endpoint endpoints expired
+    expires expiry expiration field file files folder format hint index kind label len length lifetime limit max
+    method min minutes mode name names optional path pattern placeholder policy prefix prompt provider regex
+    required reset rotation rule rules scheme scope scopes seconds size status strength suffix template timeout ttl
+    type types uri url usage version
+    """.split()
+)
+
+_NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def is_never_passed(name: str) -> bool:
+    """Names through which a value takes over the program that is started, or opens a door of the user's."""
+    return name in NEVER_PASSED or name.startswith(NEVER_PASSED_PREFIXES)
+
+
+def is_grantable_name(name: str) -> bool:
+    """Whether a skill may need it and a person give it: not what steers loaders, start-up, proxies or our own names."""
+    upper = name.upper()
+    steers = upper in OWN or upper.startswith(OWN_PREFIXES) or upper.startswith(STEERING_PREFIXES)
+    return bool(VARIABLE.fullmatch(name)) and not steers and not is_never_passed(upper)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name holds a key: masked, and given only as a secret."""
+    kind = kind_of_name(name)
+    return kind == "secret" or (kind == "weak" and name.lower().endswith("key"))
+
+
+@lru_cache(maxsize=1024)
+def kind_of_name(name: str) -> str:
+    """`secret`; `counted` where a number is none; `weak` where only what looks random is one; else empty."""
+    parts = [part.lower() for part in _NAME_PARTS.findall(name)]
+    if not name.isascii() and any(word in name.lower() for word in FOREIGN_WORDS):
+        return "secret"
+    if not parts or parts[-1] in HARMLESS_ENDINGS:
+        return ""
+    if not SECRET_WORDS.isdisjoint(parts):
+        return "secret"
+    joined = ""
+    for part in parts:
+        joined += part
+        is_named = joined.endswith(SECRET_ENDINGS) or joined.removesuffix("s").endswith(SECRET_ENDINGS)
+        if is_named and part not in ORDINARY_WORDS:
+            return "counted" if "tokens" in parts else "secret"
+    return "weak" if joined.endswith(WEAK_ENDINGS) else ""

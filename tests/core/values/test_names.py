@@ -1,0 +1,43 @@
+"""Names of variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillkit.core.values.names import is_grantable_name, is_secret_name
+
+
+@pytest.mark.parametrize(
+    "name",
+    "PATH HOME LD_PRELOAD PYTHONPATH NODE_OPTIONS BASH_ENV HTTPS_PROXY https_proxy NO_PROXY SKILL_DIR SKILLKIT_X "
+    "SSL_CERT_FILE PIP_INDEX_URL npm_config_registry GIT_CONFIG_GLOBAL SSH_AUTH_SOCK PYTHONUSERBASE".split(),
+)
+def test_what_steers_a_program_or_its_walls_can_be_neither_needed_nor_given(name: str) -> None:
+    assert not is_grantable_name(name)
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "DATABASE_URL", "openai_api_key", "AWS_REGION"])
+def test_what_services_are_configured_by_can_be_given(name: str) -> None:
+    assert is_grantable_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "A B", "1A", "A=B", "X\n", "A" * 101, "$(id)"])
+def test_what_is_no_name_cannot_be_given(name: str) -> None:
+    assert not is_grantable_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("GITHUB_TOKEN", True),
+        ("OPENAI_API_KEY", True),
+        ("STRIPE_KEY", True),
+        ("DB_PASSWORD", True),
+        ("MAX_TOKENS", False),
+        ("AWS_REGION", False),
+        ("TOKEN_FILE", False),
+        ("KEYBOARD", False),
+    ],
+)
+def test_a_key_is_known_by_its_name(name: str, is_secret: bool) -> None:
+    assert is_secret_name(name) is is_secret
