@@ -98,6 +98,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             primary key (session, skill, folder)
         ) without rowid""",
     ),
+    (
+        # What skillkit put into a folder of skills last, and who had signed it; the signer outlives the skill.
+        """create table installed (folder text primary key, skill text not null, digest text not null,
+            signer text not null, key text not null, signed_at integer not null
+        ) without rowid""",
+    ),
 )
 
 # Files that SQLite keeps beside its own.
