@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         SkillParsingError,
         SkillSecurityError,
         SkillsUseError,
+        SourceRefusedError,
+        SourceUnavailableError,
         StateUnavailableError,
         ToolRestrictionError,
     )
@@ -115,6 +117,8 @@ __all__ = [
     "SkillParsingError",
     "SkillSecurityError",
     "SkillsUseError",
+    "SourceRefusedError",
+    "SourceUnavailableError",
     "StateUnavailableError",
     "ToolRestrictionError",
     "World",

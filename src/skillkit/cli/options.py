@@ -245,10 +245,10 @@ def _say_who_can_answer(state_folder: Path, request: OptionRequest) -> None:
     click.echo(f"skillkit: waiting for an answer: skillkit approvals show {request.id[:12]}{elsewhere}", err=True)
 
 
-def require_yes() -> None:
+def require_yes(question: str = "Trust it as it is now?") -> None:
     """A no and the lack of an answer are refusals; Ctrl-C at a terminal is an interruption."""
     try:
-        if click.confirm("Trust it as it is now?", err=True):
+        if click.confirm(question, err=True):
             return
         click.echo("It is not trusted.", err=True)
     except click.Abort:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ConfigurationError, SourceRefusedError
 from skillkit.core.find.roots import user_skills_folder
+from skillkit.core.paths.files import Folder
 from skillkit.core.paths.hosts import HOSTS, PROJECT_LEVEL, USER_LEVEL
 from skillkit.core.store.installed import Installed, InstalledSkills
 from skillkit.core.store.state import StateStore
@@ -71,7 +72,7 @@ class SkillHome:
     def alone(self) -> Iterator[None]:
         """One who changes skills and lock at a time; others wait."""
         try:
-            self.base.mkdir(parents=True, exist_ok=True)
+            Folder.named(self.base, make=True).close()
             descriptor = os.open(self.base, os.O_RDONLY)
         except OSError as error:
             raise ConfigurationError(f"{self.base} cannot be used: {error.strerror}. Go to another folder.") from error

@@ -100,9 +100,9 @@ def check_signature(name: str, digest: str, content: bytes | None, allowed: Path
     if head is None or len(content) > SIGNATURE_BYTES:
         raise _bad(name, "is not in the format that 'skillkit sign' writes")
     text, signed_at = _signed_text(name, digest, head[1]), _seconds(name, head[1])
-    with tempfile.TemporaryDirectory(prefix="skillkit-signature-") as folder:
+    with tempfile.TemporaryDirectory(prefix="skillkit-signature-") as folder, Folder.of(folder) as around:
         file = Path(folder, "signature")
-        file.write_bytes(content[head.end() :])
+        around.write_new(file.name, content[head.end() :])
         key = _key_of(name, file, text)
         return Signature(key, _signer_of(file, text, allowed), signed_at)
 

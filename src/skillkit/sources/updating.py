@@ -84,6 +84,6 @@ def _changes(home: SkillHome, name: str, content: SkillContent, place: Path) -> 
     approved = snapshots.approved_copy(StandingApprovals(home.state).last_approved_digest(content.label, place))
     with tempfile.TemporaryDirectory(prefix="skillkit-update-") as folder, Folder.of(folder) as around:
         before = Path(folder, "nothing")
-        before.mkdir()
+        around.new_folder(before.name).close()
         write_tree(around, name, content.files)
         return changes_between(approved or (place if place.is_dir() else before), Path(folder, name))
