@@ -81,7 +81,9 @@ def _is_skill_file(path: str, folder: str) -> bool:
 
 def _candidates(tree: Tree, within: str, fallback: str) -> list[_Candidate]:
     files = [entry for entry in tree.listed if _may_name_skill(entry, within)]
-    by_folder = {posixpath.dirname(entry.path): entry for entry in files}
+    by_folder: dict[str, Listed] = {}
+    for entry in sorted(files, key=lambda each: each.path):  # SKILL.md comes before any other way to write it
+        by_folder.setdefault(posixpath.dirname(entry.path), entry)
     folders = [folder for folder in sorted(by_folder) if not _is_own(folder, by_folder)]
     texts = tree.read([by_folder[folder] for folder in folders])
     read = (_candidate(folder, text, fallback) for folder, text in zip(folders, texts, strict=True))

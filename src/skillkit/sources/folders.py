@@ -49,8 +49,8 @@ class FolderTree:
                         if entry.name != LEFT_OUT and depth < DEPTH:
                             waiting.append((f"{inside}{entry.name}/", depth + 1))
                     elif inside or entry.name != LEFT_OUT:
-                        status = entry.stat(follow_symlinks=False)
-                        found.append(Listed(f"{inside}{entry.name}", _kind(status.st_mode), status.st_size, status))
+                        status, path = entry.stat(follow_symlinks=False), f"{inside}{entry.name}"
+                        found.append(Listed(path, _kind(status.st_mode), status.st_size, path))
             if len(found) + len(waiting) > LISTED:
                 raise SizeLimitExceededError(
                     f"{self._top} has more than {grouped(LISTED)} files. Name the folder of the skills in it.",
@@ -60,19 +60,18 @@ class FolderTree:
         return sorted(found)
 
     def _content(self, entry: Listed) -> bytes:
-        if entry.kind == "link":
-            return os.fsencode(os.readlink(self._top / entry.path))
-        *above, name = entry.path.split("/")
+        path = self._top / entry.key
         try:
+            if entry.kind == "link":
+                return os.fsencode(os.readlink(path))
+            *above, name = entry.key.split("/")
             real = os.path.realpath(self._top)
             with Folder.of(real) as top, top.below(above) as folder, open(folder.open_file(name), "rb") as file:
                 content = file.read(entry.size + 1)
         except OSError as error:
-            raise SourceUnavailableError(
-                f"{self._top / entry.path} cannot be read: {error.strerror or error}."
-            ) from error
+            raise SourceUnavailableError(f"{path} cannot be read: {error.strerror or error}.") from error
         if len(content) != entry.size:
-            raise SourceUnavailableError(f"{self._top / entry.path} changed while it was read. Try again.")
+            raise SourceUnavailableError(f"{path} changed while it was read. Try again.")
         return content
 
 
