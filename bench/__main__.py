@@ -9,7 +9,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import hosts, inline, needs, reading, running, tokens, walls
+from bench import hosts, inline, needs, reading, running, sources, tokens, walls
 from bench.runner import Row
 
 PARTS = {
@@ -18,6 +18,7 @@ PARTS = {
     "Running": running.rows,
     "Walls": walls.rows,
     "Network by host": hosts.rows,
+    "Where skills come from": sources.rows,
     "Commands in model output": inline.rows,
     "What a model reads before it calls anything": tokens.rows,
 }

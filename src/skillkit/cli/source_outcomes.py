@@ -9,15 +9,9 @@ from typing import Any
 
 import click
 
-from skillkit.cli.needs import need_lines, need_structures
 from skillkit.cli.output import echo_json, label_rows, table
-from skillkit.core.ask.risk import risk_flags
-from skillkit.core.find.reading import read_skill_file
-from skillkit.core.find.roots import PATH, Root
-from skillkit.core.find.walk import SKILL_FILE
 from skillkit.core.models import Skill
 from skillkit.core.models.digest import manifest_of
-from skillkit.core.needs import needs_of, surroundings_here
 from skillkit.core.values.needs import Need
 from skillkit.core.values.policy import STANDARD
 from skillkit.core.values.questions import RiskFlag
@@ -44,6 +38,10 @@ class _Look:
 
     @cached_property
     def skill(self) -> Skill:
+        from skillkit.core.find.reading import read_skill_file
+        from skillkit.core.find.roots import PATH, Root
+        from skillkit.core.find.walk import SKILL_FILE
+
         place = self.outcome.place
         file = next(each for each in sorted(place.iterdir()) if each.name.upper() == SKILL_FILE.upper())
         return Skill(read_skill_file(str(file), file.stat()).metadata(str(file), Root(place.parent, PATH)))
@@ -54,11 +52,15 @@ class _Look:
 
     @property
     def needs(self) -> tuple[Need, ...]:
+        from skillkit.core.needs import needs_of, surroundings_here
+
         around = surroundings_here(self.skill.name, STANDARD, folder=self.outcome.place, tier="bubblewrap")
         return needs_of(self.skill, surroundings=around)
 
     @property
     def risks(self) -> tuple[RiskFlag, ...]:
+        from skillkit.core.ask.risk import risk_flags
+
         return risk_flags(self.outcome.place, self.manifest, self.scripts)
 
 
@@ -96,6 +98,8 @@ def _tell_next(came: Sequence[Outcome], host: str) -> None:
 
 
 def _show_whole(outcome: Outcome) -> None:
+    from skillkit.cli.needs import need_lines
+
     look, locked = _Look(outcome), outcome.locked
     risks = [f"{risk.kind}: {risk.message} ({risk.path}:{risk.line})" for risk in look.risks]
     signature = outcome.signature
@@ -161,6 +165,8 @@ def _structure(outcome: Outcome) -> dict[str, Any]:
         "changes": list(outcome.changes),
     }
     if outcome.what in CAME:
+        from skillkit.cli.needs import need_structures  # reads code; many skills are told of without
+
         look = _Look(outcome)
         files = [path for path, _ in look.manifest.entries]
         needs, risks = need_structures(look.needs), list(look.risks)

@@ -120,11 +120,12 @@ def _candidate(folder: str, text: bytes, fallback: str) -> _Candidate | None:
 
 def _outermost(found: Iterable[_Candidate]) -> list[_Candidate]:
     """A skill inside a skill comes with it."""
-    chosen: list[_Candidate] = []
+    chosen: dict[str, _Candidate] = {}
     for each in found:  # in the order of their paths
-        if not any(not outer.path or each.path.startswith(f"{outer.path}/") for outer in chosen):
-            chosen.append(each)
-    return chosen
+        names = each.path.split("/")
+        if not any("/".join(names[:place]) in chosen for place in range(len(names))):
+            chosen[each.path] = each
+    return list(chosen.values())
 
 
 def _wanted(found: Sequence[_Candidate], wanted: Sequence[str]) -> list[_Candidate]:

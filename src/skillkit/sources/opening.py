@@ -8,12 +8,9 @@ from pathlib import Path
 
 from skillkit.core.exceptions import SizeLimitExceededError, SourceUnavailableError
 from skillkit.core.values.text import grouped
-from skillkit.sources.archives import ARCHIVE_BYTES, ArchiveTree
-from skillkit.sources.downloads import download
 from skillkit.sources.folders import FolderTree
 from skillkit.sources.git import fetch_tree
 from skillkit.sources.given import Source
-from skillkit.sources.index import IndexTree
 from skillkit.sources.listing import Tree
 
 __all__ = ["SECONDS", "open_source"]
@@ -36,24 +33,29 @@ def open_source(
         with fetch_tree(source, version, seconds=seconds, on_progress=on_progress) as tree:
             yield tree
     elif source.kind == "index":
+        from skillkit.sources.index import IndexTree  # it and archives take libraries that git does not need
+
         yield IndexTree(source.place, wanted, seconds=seconds, on_progress=on_progress)
     elif source.kind == "folder":
         yield FolderTree(str(base / source.place))
     else:
+        from skillkit.sources.archives import ARCHIVE_BYTES, ArchiveTree
+        from skillkit.sources.downloads import download
+
         content = (
             download(source.place, ARCHIVE_BYTES, seconds=seconds, on_progress=on_progress)
             if source.is_remote
-            else _file_content(base / source.place)
+            else _file_content(base / source.place, ARCHIVE_BYTES)
         )
         yield ArchiveTree(source.place, content)
 
 
-def _file_content(path: Path) -> bytes:
+def _file_content(path: Path, limit: int) -> bytes:
     try:
         size = path.stat().st_size
-        if size > ARCHIVE_BYTES:
-            message = f"{path} is not added: it has more than {grouped(ARCHIVE_BYTES)} bytes."
-            raise SizeLimitExceededError(message, size=size, limit=ARCHIVE_BYTES)
+        if size > limit:
+            message = f"{path} is not added: it has more than {grouped(limit)} bytes."
+            raise SizeLimitExceededError(message, size=size, limit=limit)
         return path.read_bytes()
     except OSError as error:
         raise SourceUnavailableError(f"{path} cannot be read: {error.strerror}. Correct the path.") from error
