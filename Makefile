@@ -5,20 +5,25 @@ BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
 
-.PHONY: demo test test-slow examples check mutants package bench bench-peers real-skills soak coverage test-versions docs screenshots clean system
+.PHONY: demo test test-slow examples hosts check mutants package bench bench-peers real-skills soak coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
 
 test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow and not hosts"
 
 test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser, along every page of the docs
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto -m "slow and not hosts"
 
 examples: $(EXAMPLES_VENV)/.examples-ready $(EXAMPLES_2_VENV)/.examples-openai-2-ready  ## the programs for other frameworks, in environments of their own
 	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
 	EXAMPLES=openai-2 $(EXAMPLES_2_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py
+
+hosts: $(VENV)/.dev-ready system  ## real agent hosts with a scripted model; HOSTS=all for those that fewer people use too
+	tools/hosts
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m hosts tests/hosts
+	@echo "What each host and its model saw: hosts-transcripts/"
 
 check: $(VENV)/.dev-ready  ## style, types, architecture
 	$(BIN)/ruff check .
@@ -77,4 +82,4 @@ $(EXAMPLES_2_VENV)/.examples-openai-2-ready: pyproject.toml requirements-example
 	@tools/setup $(EXAMPLES_2_VENV) examples-openai-2
 
 clean:
-	rm -rf $(VENV) $(EXAMPLES_VENV) $(EXAMPLES_2_VENV) .versions .tools build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EXAMPLES_VENV) $(EXAMPLES_2_VENV) .versions .tools hosts-transcripts build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -30,7 +30,6 @@ from skillkit.core.values.skills import ScriptMetadata
 
 SECONDS = 20
 CALLS = (("--help",), ())
-SAID = ("SKILL.md", "skill.md", "requirements", "pyproject.toml", "package.json")
 GRANTED = {
     "secret": "secrets",
     "variable": "variables",
@@ -64,12 +63,9 @@ class Script:
     skill: Skill
     script: ScriptMetadata
     needs: tuple[Need, ...]
+    own_needs: tuple[Need, ...]
+    """Told by its code, not by what the skill says for all its scripts."""
     exits: dict[tuple[str, tuple[str, ...]], int | None] = field(default_factory=dict)
-
-    @property
-    def own_needs(self) -> tuple[Need, ...]:
-        """Told by its code, not by what the skill says of all its scripts."""
-        return tuple(need for need in self.needs if not need.where.rpartition("/")[2].startswith(SAID))
 
 
 def main() -> int:
@@ -101,7 +97,9 @@ def scripts_of(manager: SkillManager) -> list[Script]:
         skill = manager.load_skill(metadata.name)
         needs = SkillNeeds(skill)
         found += [
-            Script(skill, script, needs.of(script)) for script in skill.scripts if not script.name.startswith("test_")
+            Script(skill, script, needs.of(script), needs.of(script, is_code_only=True))
+            for script in skill.scripts
+            if not script.name.startswith("test_")
         ]
     return found
 

@@ -24,7 +24,7 @@ VOCABULARY_FOLDER = Path(__file__).parents[1] / ".tools" / "vocabulary"
 BYTES_OF_A_TOKEN = 3.5
 NATIVE = "hosts that list skills themselves: Claude Code 5.9k (48 described), Codex 7.7k, Gemini and opencode 59k"
 BOUNDS = {
-    "MCP": {5: (1_000, 950), 50: (3_000, 2_600), 500: (6_000, 5_900)},
+    "MCP": {5: (1_000, 950), 50: (3_000, 2_500), 500: (6_000, 5_900)},
     "LangChain": {5: (1_500, 1_200), 50: (12_000, 11_500), 500: (6_000, 5_900)},
 }
 

@@ -107,6 +107,7 @@ MAY_WRITE_BY_NAME = {
     "core/run/scope.py": "the kernel's control groups",
     "core/run/tiers.py": "a new temporary folder",
     "core/run/work.py": "a new temporary folder",
+    "core/store/homes.py": "the state folder, beside the homes",
     "core/store/servers.py": "the state folder",
     "core/store/snapshots.py": "the state folder",
     "core/store/state.py": "the state folder",

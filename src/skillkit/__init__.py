@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from skillkit.core.paths import FilePathResolver
     from skillkit.core.scripts import ScriptExecutor
     from skillkit.core.store.world import World
+    from skillkit.core.values.needs import Grant, Need
     from skillkit.core.values.policy import (
         GUARDED,
         LOCKED,
@@ -81,6 +82,7 @@ __all__ = [
     "ContentLoadError",
     "Diagnostic",
     "FilePathResolver",
+    "Grant",
     "InterpreterNotAllowedError",
     "InterpreterNotFoundError",
     "InvalidFrontmatterError",
@@ -91,6 +93,7 @@ __all__ = [
     "ManifestValidationError",
     "MissingRequiredFieldError",
     "ModelUnavailableError",
+    "Need",
     "Option",
     "OptionAnswer",
     "OptionRequest",
@@ -129,8 +132,10 @@ _HOMES = {
     "Diagnostic": "values.skills",
     "FilePathResolver": "paths",
     "GUARDED": "values.policy",
+    "Grant": "values.needs",
     "LOCKED": "values.policy",
     "Limits": "values.policy",
+    "Need": "values.needs",
     "Option": "values.questions",
     "OptionAnswer": "values.questions",
     "OptionRequest": "values.questions",

@@ -120,6 +120,20 @@ def test_they_reach_no_other_and_the_hint_says_what_would_open_it(client: str, w
     assert "skillkit grant net --host evil.example.com" in result.hint
 
 
+def test_a_granted_host_is_open_to_the_skill_it_was_granted_to_and_to_that_content(world: World) -> None:
+    text = CLIENTS["urllib"][1]
+    for name in ("net", "other"):
+        skill_folder(world.folder / "skills", name, files={"scripts/client.py": text})
+    policy = replace(POLICY, allowed_hosts=(), grantable=("host",))
+    with SkillManager(world.folder / "skills", "", [], [], policy=policy, state_dir=world.folder / "state") as manager:
+        assert not manager.execute_skill_script("net", "client.py").success
+        manager.grant("net", hosts=[NAME])
+        assert manager.execute_skill_script("net", "client.py").stdout.strip() == "hello"
+        assert not manager.execute_skill_script("other", "client.py").success
+        (world.folder / "skills/net/scripts/client.py").write_text(text + "# changed\n")
+        assert not manager.execute_skill_script("net", "client.py").success
+
+
 def test_git_fetches_from_the_host_that_was_opened(world: World) -> None:
     repository = world.folder / "served/repo"
     git = partial(subprocess.run, check=True, capture_output=True, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull})

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.running import made_manager, needs
+from support.running import made_manager, needs, ordinary_user, said_by_user
 from support.skill_folders import skill_folder
 
 from skillkit import STANDARD, SkillManager
@@ -205,6 +205,27 @@ def test_what_a_script_does_to_its_home_itself_does_not_stop_the_next_run(tmp_pa
     with made_manager(tmp_path, {"scripts/run.sh": spoiling}, policy=KEPT) as manager:
         for _ in range(3):
             assert manager.execute_skill_script("demo", "run").success
+
+
+def test_nor_as_an_ordinary_user_whom_modes_stop() -> None:
+    code = """
+    from dataclasses import replace
+    from pathlib import Path
+    from skillkit import STANDARD, SkillManager
+    skill = Path("skills/demo").resolve()
+    (skill / "scripts").mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\\nname: demo\\ndescription: A demo.\\n---\\n")
+    (skill / "scripts/run.sh").write_text(
+        "echo x >> ~/n; wc -l < ~/n; mkdir -p ~/.config/d; chmod 000 ~/.config/d ~/.config; chmod 000 ~; exit 0"
+    )
+    policy = replace(STANDARD, sandbox="required")
+    with SkillManager(skill.parent, "", [], [], policy=policy, state_dir=Path("state").resolve()) as manager:
+        for _ in range(3):
+            result = manager.execute_skill_script("demo", "run")
+            print(result.stdout.strip(), result.hint)
+    """
+    with ordinary_user() as folder:
+        assert said_by_user(code, folder).split() == ["1", "2", "3"]
 
 
 @pytest.mark.usefixtures("tier")

@@ -13,8 +13,18 @@ from click.testing import CliRunner
 from support.approving import Gate, trust_demo
 from support.running import made_manager
 
-from skillkit import GUARDED, TRUSTED, ApprovalUnavailableError, OptionAnswer, ScriptPolicy, ScriptRefusedError
+from skillkit import (
+    GUARDED,
+    TRUSTED,
+    ApprovalUnavailableError,
+    OptionAnswer,
+    ScriptPolicy,
+    ScriptRefusedError,
+    SkillManager,
+)
 from skillkit.cli.trust import trust
+from skillkit.core.granting import Granting
+from skillkit.core.run.place import Here
 from skillkit.core.values.policy import Limits
 from skillkit.core.values.runs import Decision
 from skillkit.testing import ScriptedApprover
@@ -78,6 +88,14 @@ def test_what_was_prepared_within_narrow_walls_does_not_run_within_wide_ones(
             wide.complete_skill_script(covered)
 
 
+def take_up(manager: SkillManager, policy: ScriptPolicy) -> None:
+    """Another policy in the very flow that heard the yes."""
+    flow = manager.flow
+    flow.policy = policy
+    flow.granting = Granting(policy, flow.store, flow.state_dir)
+    flow.here = Here(policy, flow.state_dir)
+
+
 @pytest.mark.parametrize("by", ["session", "session without a name", "trust"])
 def test_a_lasting_yes_covers_no_wider_walls(tmp_path: Path, tier: str, wider: ScriptPolicy, by: str) -> None:
     name = None if by == "session without a name" else "s"
@@ -87,7 +105,7 @@ def test_a_lasting_yes_covers_no_wider_walls(tmp_path: Path, tier: str, wider: S
             trust_demo(tmp_path, GUARDED)
         narrow.execute_skill_script("demo", "run")
         assert narrow.execute_skill_script("demo", "run").isolation.tier == tier, "the same walls are covered"
-        narrow.flow.policy = wider  # what is said without a session's name is known to this manager alone
+        take_up(narrow, wider)  # what is said without a session's name is known to this manager alone
         with pytest.raises(ApprovalUnavailableError):
             narrow.execute_skill_script("demo", "run")
         asked = narrow.prepare_skill_script("demo", "run")

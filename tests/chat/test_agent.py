@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.config_files import Machine, placed
 
-from skillkit import GUARDED, STANDARD, ConfigurationError, ScriptPolicy
+from skillkit import GUARDED, STANDARD, ConfigurationError
 from skillkit.chat.agent import Agent, read_agent
 from skillkit.chat.agent_files import AgentWord, agent_path, open_agent_file
 from skillkit.config import load_settings
@@ -56,7 +57,7 @@ def test_a_file_says_who_the_agent_is(tmp_path: Path) -> None:
 def test_an_inline_table_and_a_profile_name_are_policies_too(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     table = 'script_policy = { allow_scripts = true, allowed_commands = ["say", "scripts/*"] }'
-    assert own_agent(machine, table).policy == ScriptPolicy(allow_scripts=True, allowed_commands=("say", "scripts/*"))
+    assert own_agent(machine, table).policy == replace(GUARDED, allowed_commands=("say", "scripts/*"))
     assert own_agent(machine, 'script_policy = "standard"').policy == STANDARD
     assert own_agent(machine, 'skills = "all"').skills is None
     assert own_agent(machine, 'script_policy = "locked"').allows_scripts is False
@@ -109,7 +110,7 @@ def test_a_projects_file_may_not_loosen_what_the_users_own_may(tmp_path: Path, l
 
 def test_a_projects_file_may_tighten_and_does_not_stand_for_the_command_lines_word(tmp_path: Path) -> None:
     agent = project_agent(Machine(tmp_path), "script_policy = { allow_scripts = true, timeout_seconds = 5 }")
-    assert agent.policy == ScriptPolicy(allow_scripts=True, timeout_seconds=5)
+    assert agent.policy == replace(GUARDED, timeout_seconds=5)
     assert agent.allows_scripts is False
 
 

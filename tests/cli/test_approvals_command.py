@@ -19,7 +19,7 @@ from skillkit import ConfigurationError, OptionRequest, RequestClosedError, Worl
 from skillkit.cli.approvals import approvals
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import StandingApprovals
-from skillkit.core.values.questions import OPTIONS
+from skillkit.core.values.questions import OPTIONS, Tick
 
 
 @pytest.fixture
@@ -260,3 +260,19 @@ def test_where_nothing_is_approved_sessions_says_so_and_makes_no_world(world: Wo
     ended = run("end", "--all", world=world)
     assert (ended.exit_code, "Nothing is approved for a session here." in ended.stderr) == (127, True)
     assert not world.folder.exists()
+
+
+def test_an_answer_ticks_what_is_offered_and_a_no_may_say_why(world: World) -> None:
+    key = Tick("secret:API_KEY", "the key API_KEY", "It is yours.")
+    for name in ("a" * 64, "b" * 64):
+        world.open(OptionRequest(name, "Run it?", "", OPTIONS, grants=(key,)), expires_in=60)
+    shown = run("show", "a" * 64, world=world).stdout
+    assert "A yes may open too, with --grant:\n  secret:API_KEY  the key API_KEY. It is yours.\nOptions:" in shown
+    refused = run("answer", "a" * 64, "yes_once", "--grant", "secret:OTHER", world=world)
+    assert "is not offered" in str(refused.exception)
+    assert run("answer", "a" * 64, "yes_once", "--grant", "secret:API_KEY", world=world).exit_code == 0
+    assert run("answer", "b" * 64, "no", "--reason", "Not now.", world=world).exit_code == 0
+    yes, no = world.collect("a" * 64), world.collect("b" * 64)
+    assert yes is not None
+    assert no is not None
+    assert (yes.grants, yes.reason, no.grants, no.reason) == (("secret:API_KEY",), "", (), "Not now.")

@@ -78,5 +78,8 @@ def test_show_and_check_tell_the_same(root: Path) -> None:
     told = json.loads(skillkit(root, "needs", "forge", "--json").stdout)["needs"]
     checked = json.loads(skillkit(root, "check", "forge", "fetch", "--json").stdout)["needs"]
     assert shown == told == checked
-    assert "host api.github.com: skillkit grant forge --host" in skillkit(root, "check", "forge", "fetch").stdout
+    assert (
+        "host api.github.com: skillkit grant forge --host api.github.com"
+        in skillkit(root, "check", "forge", "fetch").stdout
+    )
     assert "needs" not in json.loads(skillkit(root, "check", "forge", "plain", "--json").stdout)["reasons"]

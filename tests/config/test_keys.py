@@ -51,6 +51,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         writable_paths = ["out"]
         grant_argument_paths = false
         home = "fresh"
+        grantable = ["host"]
         sandbox = "off"
         [policy.limits]
         data_megabytes = 1
@@ -85,6 +86,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         writable_paths=(machine.user_file.parent / "out",),
         grant_argument_paths=False,
         home="fresh",
+        grantable=("host",),
         sandbox="off",
         limits=Limits(1, 2, 3, 4, 5, 6),
     )

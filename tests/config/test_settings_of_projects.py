@@ -47,6 +47,7 @@ TIGHTENINGS: list[tuple[str, Any, Any]] = [
     ("approval", "never", "first_run"),
     ("approval", "first_run", "always"),
     ("pass_environment", ["A", "B"], ["B"]),
+    ("grantable", ["host", "read"], ["read"]),
     ("readable_paths", ["/srv"], ["/srv/data"]),
     ("readable_paths", ["/srv", "/opt"], []),
     ("writable_paths", ["/srv"], ["/srv/data", "/srv/more"]),
@@ -220,6 +221,7 @@ def test_a_policy_is_no_looser_than_itself() -> None:
         "policy.allow_filesystem",
         "policy.approval",
         "policy.home",
+        "policy.grantable",
         "policy.sandbox",
     ]
 

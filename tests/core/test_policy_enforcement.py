@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.network import ProxyOutside, answer_http, listening
 from support.running import made_manager
 
 from skillkit import (
@@ -71,6 +72,17 @@ def network(folder: Path, _: pytest.MonkeyPatch) -> None:
         script = f"(exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}) 2>/dev/null && echo connected"
         assert output(folder, script, OPEN) == ""
         assert output(folder, script, replace(OPEN, allow_network=True)) == "connected"
+
+
+@proves("allowed_hosts")
+def hosts(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+    script = "curl -s http://api.example.com/x"
+    with listening(answer_http(seen)) as host, listening(ProxyOutside({"api.example.com:80": host})) as port:
+        patch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+        assert output(folder, script, OPEN) == ""
+        assert output(folder, script, replace(OPEN, allowed_hosts=("api.example.com",))) == "hello"
+        assert output(folder, script, replace(OPEN, allowed_hosts=("other.example.com",))) != "hello"
 
 
 @contextmanager
@@ -206,6 +218,17 @@ def home(folder: Path, _: pytest.MonkeyPatch) -> None:
     script = "echo x >> ~/kept; wc -l < ~/kept"
     assert [output(folder, script, replace(OPEN, home="kept")) for _ in range(2)] == ["1", "2"]
     assert [output(folder, script, replace(OPEN, home="fresh")) for _ in range(2)] == ["1", "1"]
+
+
+@proves("grantable")
+def grantable(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("TEAM", "blue")
+    script = 'echo "$TEAM"'
+    same = "name: demo\ndescription: A demo.\n"
+    with made_manager(folder, {"scripts/run.sh": script}, frontmatter=same) as manager:
+        manager.grant("demo", variables=["TEAM"])
+    assert output(folder, script, OPEN) == ""
+    assert output(folder, script, replace(OPEN, grantable=("variable",))) == "blue"
 
 
 @proves("sandbox")

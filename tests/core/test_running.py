@@ -620,7 +620,7 @@ def test_too_much_output_is_cut_marked_and_logged_with_its_size(
     ("program", "name", "text", "hint"),
     [
         ("python3", "run.py", "import nonexistent_thing\n", "The Python module 'nonexistent_thing' is missing"),
-        ("node", "run.js", "require('nonexistent-thing')\n", "The Node module 'nonexistent-thing' is missing"),
+        ("node", "run.js", "require('nonexistent-thing')\n", "The Node package 'nonexistent-thing' is missing"),
         ("ruby", "run.rb", "require 'nonexistent_thing'\n", "The Ruby library 'nonexistent_thing' is missing"),
         ("perl", "run.pl", "use Nonexistent::Thing;\n", "The Perl module 'Nonexistent/Thing' is missing"),
         ("bash", "run.sh", "nonexistent-thing\n", "The program 'nonexistent-thing' is missing"),

@@ -150,4 +150,4 @@ def test_the_question_names_what_counts_as_the_systems(tmp_path: Path, monkeypat
     with made_manager(tmp_path, {"scripts/run.sh": WHICH}, policy=GUARDED) as manager:
         request = manager.prepare_skill_script("demo", "run").request
     assert request is not None
-    assert f"the system's programs, those in {tmp_path}/own and the skill" in str(request.context)
+    assert f"Programs of yours count as the system's: {tmp_path}/own." in str(request.context)

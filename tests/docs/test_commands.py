@@ -86,7 +86,7 @@ def require_installable(words: list[str]) -> None:
 
 
 def test_what_is_not_run_says_why_and_is_little() -> None:
-    elsewhere = {f"run by tests/docs/{path.name}" for path in Path(__file__).parent.glob("test_*.py")}
+    elsewhere = {f"run by {path.relative_to(ROOT)}" for path in ROOT.glob("tests/*/test_*.py")}
     not_run = [(page, block) for page, block in EVERY_BLOCK if block.not_run and block.not_run not in elsewhere]
     reasons = [f"{page}:{block.line}: {block.not_run}" for page, block in not_run]
     assert all(len(reason.rpartition(": ")[2]) > len("yes") for reason in reasons)

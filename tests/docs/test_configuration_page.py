@@ -11,6 +11,7 @@ from support.config_files import Machine
 
 from skillkit.config.files import SIZE_LIMIT_BYTES
 from skillkit.config.keys import DOTS_IN_A_LINE, KEYS, toml_text
+from skillkit.core.values.needs import GRANT_KINDS
 from skillkit.core.values.policy import FIELDS, PROFILES, value_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
@@ -23,8 +24,9 @@ def kind_of(key: str) -> str:
 
 
 def defaults_of(key: str) -> list[str]:
-    """The value in each profile; a long one that is the same everywhere is written once."""
-    values = [f"`{toml_text(value_of(profile, key.removeprefix('policy.')))}`" for profile in PROFILES.values()]
+    """The value in each profile; a long one that is the same everywhere is written once, all kinds as "all"."""
+    given = [value_of(profile, key.removeprefix("policy.")) for profile in PROFILES.values()]
+    values = ["all" if value == GRANT_KINDS else f"`{toml_text(value)}`" for value in given]
     return [values[0], "same", "same", "same"] if len(values[0]) > LONG and len(set(values)) == 1 else values
 
 

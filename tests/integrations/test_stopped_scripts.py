@@ -31,6 +31,7 @@ SCRIPTS = {
     "scripts/warn.sh": f"{COUNT}echo careful >&2\nsleep 30\n",
 }
 CALLED = {"skill_name": "demo"}
+STOPPED = "\n\nIt was stopped after 1 second, its limit; --timeout SECONDS allows up to 600."
 Told = Callable[[SkillManager, str], str]
 
 
@@ -77,12 +78,12 @@ def test_a_model_reads_what_was_printed_and_then_why_it_ended(
     manager: SkillManager, told: Told, script: str, end: str
 ) -> None:
     with manager:
-        assert told(manager, script) == f"{PRINTED}{end}"
+        assert told(manager, script).removesuffix(STOPPED) == f"{PRINTED}{end}"
 
 
 def test_a_word_on_stderr_does_not_hide_it_either(manager: SkillManager) -> None:
     with manager:
-        assert by_functions(manager, "scripts/warn.sh") == f"{PRINTED}careful\nTimeout"
+        assert by_functions(manager, "scripts/warn.sh") == f"{PRINTED}careful\nTimeout{STOPPED}"
 
 
 def test_the_chat_s_model_reads_it_too(tmp_path: Path) -> None:
@@ -90,12 +91,12 @@ def test_the_chat_s_model_reads_it_too(tmp_path: Path) -> None:
     with talk_with(tmp_path, Said("", (call,)), Said("It hangs."), tools=True, policy=QUICK) as story:
         (tmp_path / "skills/demo/scripts/long.sh").write_text(SCRIPTS["scripts/hang.sh"])
         story.talk.ask("run it")
-        assert story.server.bodies[1]["messages"][-1]["content"] == f"{PRINTED}Timeout"
+        assert story.server.bodies[1]["messages"][-1]["content"] == f"{PRINTED}Timeout{STOPPED}"
 
 
 def test_one_that_printed_nothing_is_told_by_the_mark_alone(tmp_path: Path) -> None:
     with made_manager(tmp_path, {"scripts/hang.sh": "sleep 30\n"}, policy=QUICK) as manager:
-        assert by_functions(manager, "scripts/hang.sh") == "Timeout"
+        assert by_functions(manager, "scripts/hang.sh") == f"Timeout{STOPPED}"
 
 
 def test_a_mark_for_cut_output_hides_no_other_output(tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "allowed_commands": st.lists(st.sampled_from(ENTRIES), max_size=3),
     "allowed_interpreters": st.lists(st.sampled_from(NAMES), max_size=3),
     "pass_environment": st.lists(st.sampled_from(["A", "B", "C"]), max_size=3),
+    "grantable": st.lists(st.sampled_from(["host", "secret", "read"]), max_size=3),
     "readable_paths": st.lists(st.sampled_from(FOLDERS), max_size=2),
     "writable_paths": st.lists(st.sampled_from(FOLDERS), max_size=2),
     "allowed_tools_mode": st.sampled_from(["restrict", "grant", "ignore"]),

@@ -162,6 +162,7 @@ def off(_: bool) -> list[bool]:
 TIGHTER: dict[str, Any] = {
     "allow_scripts": off,
     "allow_network": off,
+    "allowed_hosts": fewer,
     "allow_filesystem": off,
     "timeout_seconds": lambda seconds: [seconds / 2],
     "allowed_commands": fewer_scripts,
@@ -176,6 +177,7 @@ TIGHTER: dict[str, Any] = {
     "writable_paths": fewer,
     "grant_argument_paths": off,
     "home": stricter("kept", "fresh"),
+    "grantable": fewer,
     "sandbox": stricter("off", "preferred", "required"),
     "limits": lambda _: [Limits(processes=1)],
 }

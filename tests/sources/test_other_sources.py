@@ -99,9 +99,9 @@ def index(tmp_path: Path) -> dict[str, Any]:
         }
         for name, kind in kinds.items()
     ]
-    content = {"skills": skills}
-    (folder / "index.json").write_text(json.dumps(content))
-    return {"folder": folder, **content}
+    listed = {"skills": skills}
+    (folder / "index.json").write_text(json.dumps(listed))
+    return {"folder": folder, **listed}
 
 
 def test_a_site_is_asked_for_its_index(index: dict[str, Any], project: Path, site: str, skillkit: Any) -> None:

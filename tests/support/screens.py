@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import pexpect
 
-__all__ = ["on_screen"]
+__all__ = ["drawn", "on_screen"]
 
 
 def on_screen(*words: str | Path, width: int, typed: str = "") -> list[str]:
@@ -26,3 +27,28 @@ def on_screen(*words: str | Path, width: int, typed: str = "") -> list[str]:
     seen = child.read()
     child.close()
     return str(seen).splitlines()
+
+
+_PIECES = re.compile(r"\x1b([78])|\x1b\[(\??[\d;]*)([A-Za-z])|(\r)|(\n)|([^\x1b\r\n]+)")
+
+
+def drawn(text: str, *, columns: int, rows: int) -> list[str]:
+    """What a terminal of this size shows after this text: enough of one for what our own code sends."""
+    lines, row, column, kept = [""], 0, 0, (0, 0)
+    for saved, numbers, control, back, end, plain in _PIECES.findall(text):
+        if saved:
+            kept, (row, column) = ((row, column), (row, column)) if saved == "7" else (kept, kept)
+        elif control == "A":
+            row = max(row - int(numbers or 1), len(lines) - rows, 0)
+        elif control == "K":
+            lines[row] = lines[row][:column]
+        elif back:
+            column = 0
+        elif end:
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif plain:
+            before = lines[row].ljust(column)
+            lines[row] = (before[:column] + plain + before[column + len(plain) :])[:columns]
+            column += len(plain)
+    return lines[-rows:]

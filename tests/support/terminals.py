@@ -36,7 +36,9 @@ __all__ = [
 
 READY = "Press 1, 2 or 3."
 # Everything our own code may send beside text: colours, marked pastes, wrapping, the second screen, clearing.
-OWN_CONTROLS = re.compile(r"\x1b\[(?:0|1|2|7|31|32|33|36)m|\x1b\[\?(?:7|25|1049|2004)[hl]|\x1b\[[KHJ]|\x1b\[\d+;1H|\r")
+OWN_CONTROLS = re.compile(
+    r"\x1b[78]|\x1b\[\d+A|\x1b\[(?:0|1|2|7|31|32|33|36)m|\x1b\[\?(?:7|25|1049|2004)[hl]|\x1b\[[KHJ]|\x1b\[\d+;1H|\r"
+)
 
 # Takes the terminal, reads a request from its stdin (a pipe), asks, prints what came of it (into a pipe) and stays
 # until its stdin is closed: a terminal whose session leader ends forgets its modes.
@@ -47,10 +49,11 @@ if sys.argv[1]:
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 from skillkit.approvers.terminal import TerminalApprover
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.values.questions import Option, OptionRequest
+from skillkit.core.values.questions import Option, OptionRequest, Tick
 
 def asked(line):
     fields = json.loads(line)
+    fields["grants"] = tuple(Tick(**each) for each in fields["grants"])
     request = OptionRequest(**{**fields, "options": tuple(Option(**each) for each in fields["options"])})
     try:
         told = dataclasses.asdict(TerminalApprover().ask(request, cancel))

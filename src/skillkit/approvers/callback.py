@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from skillkit.core.exceptions import ApprovalUnavailableError, ApprovalWaitingError
-from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest, grant_ids
 
 __all__ = ["CallbackApprover", "ChainApprover", "FlagApprover"]
 
@@ -17,7 +18,8 @@ YES, NO = "yes_once", "no"
 class CallbackApprover:
     """A function of the program that uses skillkit asks its person in its own way.
 
-    It returns the id of an option, or an OptionAnswer; anything else is not an approval.
+    It returns the id of an option, or an OptionAnswer, which may tick what the request offers and say why; anything
+    else is not an approval.
     `control_flow` are exceptions by which a framework leaves and comes back: they pass through unchanged.
     """
 
@@ -54,7 +56,13 @@ class CallbackApprover:
         if isinstance(said, str) and said in offered:
             return OptionAnswer(said, self.channel, time.time(), request.id)
         if isinstance(said, OptionAnswer) and said.option_id in offered and said.request_id in ("", request.id):
-            return OptionAnswer(said.option_id, said.channel or self.channel, said.answered_at, request.id)
+            ticks = {tick.id for tick in request.grants}
+            if ticks.issuperset(grant_ids(said.grants)):
+                channel = said.channel or self.channel
+                return replace(said, channel=channel, request_id=request.id, grants=grant_ids(said.grants))
+            raise ApprovalUnavailableError.because(
+                f"the callback grants {said.grants!r:.200}", f"The question offers: {', '.join(ticks) or 'nothing'}."
+            )
         if inspect.iscoroutine(said):
             said.close()
             said = "a coroutine: the function must not be async"

@@ -18,8 +18,25 @@ from skillkit.approvers.screen import (
 )
 from skillkit.core.exceptions import ApprovalUnavailableError
 from skillkit.core.store.state import state_folder
-from skillkit.core.values.questions import Cancel, Option, OptionAnswer, OptionRequest, Prompt
-from skillkit.present.request import NARROWEST, SOURCE_ROWS, decision_text, diff_text, prompt_text, source_text
+from skillkit.core.values.questions import (
+    REASON_CHARACTERS,
+    Cancel,
+    Option,
+    OptionAnswer,
+    OptionRequest,
+    Prompt,
+)
+from skillkit.core.values.text import visible
+from skillkit.present.request import (
+    NARROWEST,
+    SOURCE_ROWS,
+    answer_lines,
+    decision_text,
+    diff_text,
+    prompt_text,
+    source_text,
+    tick_keys,
+)
 from skillkit.present.terminal import cut
 
 __all__ = ["TerminalApprover"]
@@ -29,6 +46,12 @@ ALL_DIGITS = "123456789"
 SETTLE_SECONDS = 0.3
 FEWEST_SOURCE_ROWS = 5
 ROWS_AROUND = 3
+# The blank lines between ticks, options and the last line.
+ROWS_BELOW_TICKS = 2
+NO = "no"
+BACKSPACES = ("\x7f", "\x08")
+FIRST_BYTE_OF_OTHERS = 0x80
+SAVE_PLACE, GO_BACK = "\x1b7", "\x1b8"
 REFUSING = (ESCAPE, *INTERRUPTS)
 OVER_LINE = "\r\x1b[K"
 LEAVING = ("q", "Q", *REFUSING)
@@ -57,8 +80,10 @@ class TerminalApprover:
             terminal_lock(state_folder(self._state_dir), require_wanted),
             Screen(descriptor, require_wanted) as screen,
         ):
-            option = _Question(screen, request).answer()
-        return OptionAnswer(option.id, self.channel, time.time(), request.id)
+            question = _Question(screen, request)
+            option = question.answer()
+        ticked = question.ticked if option.id != NO else ()
+        return OptionAnswer(option.id, self.channel, time.time(), request.id, ticked, question.reason)
 
 
 class _Question:
@@ -70,6 +95,13 @@ class _Question:
         self._prompt = Prompt.from_context(request.context)
         self._drawn_columns = 0
         self._last_line = ""
+        self._ticked: set[str] = set()
+        self.reason = ""
+
+    @property
+    def ticked(self) -> tuple[str, ...]:
+        """In the order in which they are offered."""
+        return tuple(tick.id for tick in self._request.grants if tick.id in self._ticked)
 
     def answer(self) -> Option:
         """Whatever happens, a line stays that says how it ended."""
@@ -95,12 +127,19 @@ class _Question:
             if keys and all(key in REFUSING for key in keys):
                 return _refusal_of(self._request)
             option = _option_for(keys, self._request.options)
+            if option is None and keys in (("r",), ("R",)) and _has_refusal(self._request):
+                option = self._ask_reason()
+                if option is None:
+                    continue
             if option is not None:
                 return option
             self._react(keys)
 
     def _react(self, keys: tuple[str, ...]) -> None:
         if all(len(key) > 1 for key in keys):  # none, or arrows and the like
+            return
+        if len(keys) == 1 and keys[0] in tick_keys(self._request):
+            self._toggle(tick_keys(self._request).index(keys[0]))
             return
         if keys in (("v",), ("V",)) and self._prompt:
             self._page("Source", partial(source_text, self._prompt, color=self._screen.has_color))
@@ -111,6 +150,42 @@ class _Question:
             self._draw()
         else:
             self._show_last_line(f"Nothing chosen yet. {self._keys_that_answer()}")
+
+    def _toggle(self, number: int) -> None:
+        """Ticks or unticks, and shows it where it stands; said in the last line too, which is always in sight."""
+        self._ticked ^= {self._request.grants[number].id}
+        self._redraw_ticks()
+        keys = zip(tick_keys(self._request), self._request.grants, strict=False)
+        words = [key for key, tick in keys if tick.id in self._ticked]
+        state = f"Ticked: {', '.join(words)}." if words else "Nothing ticked."
+        self._show_last_line(f"{state} {self._keys_that_answer()}")
+
+    def _redraw_ticks(self) -> None:
+        columns, rows = self._screen.size()
+        ticks, options = answer_lines(self._request, columns, self._ticked, color=self._screen.has_color)
+        above = len(ticks) + len(options) + ROWS_BELOW_TICKS
+        if self._screen.is_plain or above >= rows or columns != self._drawn_columns:
+            return
+        lines = "".join(f"{CLEAR_LINE}{line}\r\n" for line in ticks)
+        self._screen.write(f"{SAVE_PLACE}\r\x1b[{above}A{lines}{GO_BACK}")
+
+    def _ask_reason(self) -> Option | None:
+        """A no with what the person types; Esc goes back to the question."""
+        said = b""
+        while True:
+            text = said.decode("utf-8", "replace")
+            self._show_last_line(f"No, because: {visible(text)}_ (Enter answers no, Esc goes back)")
+            for key in self._screen.read_keys(together=False):
+                if key in REFUSING:
+                    self._show_last_line(f"Nothing chosen yet. {self._keys_that_answer()}")
+                    return None
+                if key in ("\r", "\n"):
+                    self.reason = said.decode("utf-8", "replace").strip()
+                    return _refusal_of(self._request)
+                if key in BACKSPACES:
+                    said = said.decode("utf-8", "replace")[:-1].encode()
+                elif len(key) == 1 and (key.isprintable() or ord(key) >= FIRST_BYTE_OF_OTHERS):
+                    said = (said + key.encode("latin-1"))[:REASON_CHARACTERS]
 
     def _draw(self) -> None:
         """All that there is to read, a moment to see it, and only then the line that takes an answer."""
@@ -128,7 +203,7 @@ class _Question:
 
     def _fitted(self, columns: int, rows: int) -> str:
         """With less of the source where the beginning is out of sight; where that is not enough, said again below."""
-        render = partial(prompt_text, self._request, columns, color=self._screen.has_color)
+        render = partial(prompt_text, self._request, columns, color=self._screen.has_color, ticked=self._ticked)
         text = render()
         too_many = text.count("\n") + ROWS_AROUND - rows
         if too_many <= 0:
@@ -152,7 +227,10 @@ class _Question:
     def _keys_that_show(self) -> str:
         if self._prompt is None:
             return ""
-        return " v: source, d: changes." if self._prompt.changes else " v: source."
+        ticks = tick_keys(self._request)
+        tick = f" {ticks[0]}-{ticks[-1]}: tick." if len(ticks) > 1 else f" {ticks}: tick." if ticks else ""
+        shows = " v: source, d: changes." if self._prompt.changes else " v: source."
+        return f"{tick}{shows} r: no, with a reason."
 
     def _show_last_line(self, text: str) -> None:
         line = cut(text, self._drawn_columns - 1)

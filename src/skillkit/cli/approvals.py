@@ -132,9 +132,13 @@ def show_command(request_id: str, is_whole: bool, state_dir: Path | None, as_jso
 @approvals.command("answer", short_help="Answer one question; the first answer wins.")
 @click.argument("request_id", metavar="ID")
 @click.argument("option_id", metavar="OPTION")
+@click.option("--grant", "grants", metavar="GRANT", multiple=True, help="With a yes, open this too (repeatable).")
+@click.option("--reason", default="", help="With a no, what the model is told.")
 @state_option
 @json_option
-def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_json: bool) -> None:
+def answer_command(
+    request_id: str, option_id: str, grants: tuple[str, ...], reason: str, state_dir: Path | None, as_json: bool
+) -> None:
     """Answer one question with the id of one of its options; the first answer wins.
 
     The whole id, as 'skillkit approvals show' gives it, stands for all that the question says. With the first 12
@@ -145,7 +149,8 @@ def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_j
     Examples:
       skillkit approvals answer 3f2a81c09d4e yes_once
       skillkit approvals answer 3f2a81c09d4e yes_in_session
-      skillkit approvals answer 3f2a81c09d4e no
+      skillkit approvals answer 3f2a81c09d4e yes_once --grant secret:WEATHER_API_KEY
+      skillkit approvals answer 3f2a81c09d4e no --reason "use last year's file"
     """
     require_person(state_dir, "approvals answer")
     with World(state_dir) as world:
@@ -154,10 +159,12 @@ def answer_command(request_id: str, option_id: str, state_dir: Path | None, as_j
             request = _named_request([past.request for past in world.history()], request_id)
         if request is None:
             raise MissingError(f"There is no question {request_id!r}. 'skillkit approvals list' shows what waits.")
-        require_offered(request, option_id)
+        require_offered(request, option_id, grants)
         if request.id != request_id and not _is_refusal(request, option_id):
             _require_seen(request, option_id)
-        answer = world.answer(request.id, option_id, CHANNEL, created_at=request.created_at)
+        answer = world.answer(
+            request.id, option_id, CHANNEL, grants=grants, reason=reason, created_at=request.created_at
+        )
     if as_json:
         echo_json(answer=answer)
     else:
@@ -273,7 +280,9 @@ def _request_text(request: OptionRequest) -> str:
         told = [on_one_line(request.title), *behind_bar(request.message)]
     size = max(len(option.id) for option in request.options)
     options = [f"  {option.id:<{size}}  {on_one_line(option.label)}" for option in request.options]
-    return "\n".join([*told, "", f"Id: {on_one_line(request.id)}", "Options:", *options])
+    ticks = [f"  {on_one_line(tick.id)}  {on_one_line(f'{tick.label}. {tick.warning}')}" for tick in request.grants]
+    offered = ["A yes may open too, with --grant:", *ticks] if ticks else []
+    return "\n".join([*told, "", f"Id: {on_one_line(request.id)}", *offered, "Options:", *options])
 
 
 def _short_ids(requests: list[OptionRequest]) -> list[str]:

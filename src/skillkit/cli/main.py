@@ -58,6 +58,8 @@ COMMANDS = {
     "run": "run:run_command",
     "home": "home:home_command",
     "trust": "trust:trust",
+    "grant": "grant:grant",
+    "secret": "secret:secret",
     "approvals": "approvals:approvals",
     "audit": "audit:audit",
     "config": "config:config",

@@ -245,14 +245,14 @@ def _say_who_can_answer(state_folder: Path, request: OptionRequest) -> None:
     click.echo(f"skillkit: waiting for an answer: skillkit approvals show {request.id[:12]}{elsewhere}", err=True)
 
 
-def require_yes(question: str = "Trust it as it is now?") -> None:
+def require_yes(question: str = "Trust it as it is now?", refusal: str = "It is not trusted") -> None:
     """A no and the lack of an answer are refusals; Ctrl-C at a terminal is an interruption."""
     try:
         if click.confirm(question, err=True):
             return
-        click.echo("It is not trusted.", err=True)
+        click.echo(f"{refusal}.", err=True)
     except click.Abort:
-        click.echo("\nIt is not trusted: nobody answered. Look at it, then add --yes.", err=True)
+        click.echo(f"\n{refusal}: nobody answered. Look at it, then add --yes.", err=True)
         if sys.stdin.isatty():
             raise
     raise click.exceptions.Exit(REFUSED)

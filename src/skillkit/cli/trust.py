@@ -148,7 +148,7 @@ class _Shown(NamedTuple):
 
         folder, flow = skill.base_directory, manager.flow
         on_load = commands_on_load(skill, manager.policy, manager.workspace)
-        return cls(skill, manifest_of(folder), on_load, flow.bounds(None), flow.reach_of_any(folder))
+        return cls(skill, manifest_of(folder), on_load, flow.bounds(None), flow.reach_of_any(skill))
 
 
 def _trusted(shown: list[_Shown], folder: Path, approvals: StandingApprovals, *, is_sure: bool) -> list[Approval]:

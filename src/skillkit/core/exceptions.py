@@ -327,7 +327,11 @@ class ScriptRefusedError(ScriptError):
 
 
 class ApprovalDeclinedError(ScriptRefusedError):
-    """A person was asked and said no."""
+    """A person was asked and said no; `said` is the reason that they gave, if any."""
+
+    def __init__(self, message: str, *, reasons: Iterable[str] = (), said: str = "") -> None:
+        super().__init__(message, reasons=reasons)
+        self.said = said
 
 
 class ApprovalUnavailableError(ScriptRefusedError):

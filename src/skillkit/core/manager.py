@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.flow import Flow
     from skillkit.core.resolve import CallArguments
-    from skillkit.core.values.needs import Need
+    from skillkit.core.values.needs import Grant, Need
     from skillkit.core.values.questions import Approver, OptionAnswer
     from skillkit.core.values.runs import OnHost, OnOutput, PreparedRun, RunControl, ScriptExecutionResult
 
@@ -146,14 +146,14 @@ class SkillManager:
 
     def needs_of(self, skill_name: str, script_name: str | None = None) -> tuple[Need, ...]:
         """What it uses beyond its folder: where that was found, whether it is there here, and what meets it."""
-        from skillkit.core.needs import needs_of, surroundings_here
+        from skillkit.core.needs import needs_of
         from skillkit.core.resolve.locate import find_script
 
         skill = self.load_skill(skill_name)
         name, folder = skill.metadata.name, skill.base_directory
         script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
-        around = surroundings_here(name, self.policy, folder=folder, tier=self.flow.tier)
-        return needs_of(skill, script, surroundings=around)
+        granting = self.flow.granting
+        return granting.looked_at(skill, needs_of(skill, script), granting.of(skill).lasting, self.flow.tier)
 
     def invoke_skill(self, name: str, arguments: str = "") -> str:
         """The text an agent reads, with arguments and folders filled in."""
@@ -255,6 +255,46 @@ class SkillManager:
 
         flow = self.flow_for(agent_facing=prepared.resolved is not None and prepared.resolved.agent_facing)
         return flow.complete(in_time(prepared, answer), answer, RunControl(cancel, None, on_output))
+
+    def grant(
+        self,
+        skill_name: str,
+        *,
+        hosts: Iterable[str] = (),
+        secrets: Iterable[str] = (),
+        variables: Iterable[str] = (),
+        read: Iterable[PathLike] = (),
+        write: Iterable[PathLike] = (),
+        working_directory: str | None = None,
+        interpreters: Iterable[str] = (),
+        private: bool = False,
+        channel: str = "python",
+    ) -> tuple[Grant, ...]:
+        """Gives a skill, as it is now, what it may use beyond the policy; a person's word, which ends when it changes.
+
+        `private` lets the hosts lead to private addresses. What can never be given raises ConfigurationError.
+        """
+        from skillkit.core.values.grants import named_grants
+
+        named = named_grants(
+            hosts=hosts,
+            secrets=secrets,
+            variables=variables,
+            read=map(str, read),
+            write=map(str, write),
+            working_directory=working_directory,
+            interpreters=interpreters,
+            private=private,
+        )
+        return tuple(kept.grant for kept in self.flow.granting.give(self.load_skill(skill_name), named, channel))
+
+    def grants(self, skill_name: str) -> tuple[Grant, ...]:
+        """What a skill was given and has, as it is now and under this manager's policy."""
+        return self.flow.granting.of(self.load_skill(skill_name)).lasting
+
+    def revoke(self, skill_name: str, *grants: Grant) -> tuple[Grant, ...]:
+        """Takes grants back, without any named all of them; gives what the skill does not have any more."""
+        return tuple(kept.grant for kept in self.flow.granting.revoke(self.load_skill(skill_name), grants))
 
     def end_session_approvals(self, skill_name: str | None = None) -> None:
         """From now on asks again about a skill, or about all of them, that was approved for this manager's session."""

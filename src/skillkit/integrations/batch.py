@@ -13,7 +13,7 @@ from skillkit.core.ask.questions import joint_request
 from skillkit.core.exceptions import ApprovalUnavailableError, ContentChangedError, ScriptRefusedError, SkillKitError
 from skillkit.core.models import Skill
 from skillkit.core.resolve import CallArguments
-from skillkit.core.values.questions import Approver, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import Approver, OptionAnswer, OptionRequest, Prompt
 from skillkit.core.values.runs import NO_CONTROL, Decision, PreparedRun, RunControl, ScriptExecutionResult
 
 TYPE_CHECKING = False
@@ -55,6 +55,10 @@ def execute_batch(
     except SkillKitError as error:
         problem = error
 
+    # What is ticked is given to the skill, whichever of its scripts needs it.
+    asked = [run for run in runs if isinstance(run, PreparedRun)]
+    offered = {name: grants for run in asked for name, grants in run.offered.items()}
+
     def complete(run: PreparedRun) -> ScriptExecutionResult:
         if control.is_set():
             flow.record_refusal(_cancelled(run), run)
@@ -63,7 +67,7 @@ def execute_batch(
         own = (answers or {}).get(run.request.id) if run.request is not None else None
         if run.decision is Decision.ASK and own is None:
             flow.record_refusal(_unanswered(run, problem), run)
-        return flow.complete(run, own, control)
+        return flow.complete(replace(run, offered=offered), own, control)
 
     return [_result_or_error(partial(complete, run)) if isinstance(run, PreparedRun) else run for run in runs]
 
@@ -128,7 +132,11 @@ def _question(flow: Flow, runs: Sequence[PreparedRun]) -> PreparedRun:
         reason = f"{runs[0].command.skill_name} changed while it was looked at"
         raise ContentChangedError(f"{reason}, so nobody was asked. Load it again.", reasons=[reason])
     reasons = tuple(dict.fromkeys(reason for run in runs for reason in run.reasons))
-    request = joint_request(runs, flow.prompt([run.command for run in runs], reasons))
+    prompts = [Prompt.from_context(run.request.context) for run in runs if run.request is not None]
+    needs = {(need.kind, need.name): need for prompt in prompts if prompt for need in prompt.needs}
+    had = next((prompt.had for prompt in prompts if prompt), ())
+    asked = flow.prompt([run.command for run in runs], reasons)
+    request = joint_request(runs, replace(asked, needs=tuple(needs.values()), had=had))
     return replace(runs[0], reasons=reasons, request=request, is_coverable=all(run.is_coverable for run in runs))
 
 

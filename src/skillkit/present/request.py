@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from skillkit.core.ask.diffs import Room, shorten
@@ -14,6 +14,8 @@ __all__ = [
     "CHANGE_KINDS",
     "NARROWEST",
     "SOURCE_ROWS",
+    "TICK_KEYS",
+    "answer_lines",
     "as_word",
     "change_text",
     "decision_text",
@@ -23,12 +25,15 @@ __all__ = [
     "question_text",
     "scopes_of",
     "source_text",
+    "tick_keys",
     "whole_text",
 ]
 
 NARROWEST = 24
 """Columns; on less, a person could not read what they agree to."""
 SOURCE_ROWS = 20
+TICK_KEYS = "abcefghijklmnopstuwxyz"
+"""Letters that tick; d, q, r and v mean something else on a terminal."""
 FEWEST_ROWS = 2
 DIFF_ROWS = 12
 ADDED_ROWS = 3
@@ -50,7 +55,13 @@ CHANGE_KINDS = ("changed", "added", "removed")
 
 
 def prompt_text(
-    request: OptionRequest, width: int, *, color: bool = False, source_rows: int = SOURCE_ROWS, in_short: bool = False
+    request: OptionRequest,
+    width: int,
+    *,
+    color: bool = False,
+    source_rows: int = SOURCE_ROWS,
+    in_short: bool = False,
+    ticked: Collection[str] = (),
 ) -> str:
     """The whole question, from who asks to how it can be answered; nothing is preselected.
 
@@ -59,8 +70,27 @@ def prompt_text(
     layout = Layout(width, color)
     prompt = Prompt.from_context(request.context)
     short = _short_lines(prompt, layout) if prompt and in_short else []
-    answers = _option_lines(request.options, layout, scopes_of(request) if prompt else {})
-    return _joined([*_question_parts(request, prompt, layout, source_rows), short, answers])
+    ticks, answers = answer_lines(request, width, ticked, color=color)
+    return _joined([*_question_parts(request, prompt, layout, source_rows), short, ticks, answers])
+
+
+def answer_lines(
+    request: OptionRequest, width: int, ticked: Collection[str] = (), *, color: bool = False
+) -> tuple[list[str], list[str]]:
+    """What a yes may open too, each with its key and whether it is ticked; then the options with theirs."""
+    layout = Layout(width, color)
+    ticks: list[str] = []
+    for key, tick in zip(tick_keys(request), request.grants, strict=False):
+        label = f"{tick.label} ({tick.warning})" if tick.warning else tick.label
+        mark = "[x]" if tick.id in ticked else "[ ]"
+        style = YELLOW if tick.warning else GREEN if tick.id in ticked else ""
+        ticks += layout.quoted("" if ticks else "Also open", [label], style=style, start=f"{mark} {key}  ")
+    return ticks, _option_lines(request.options, layout, scopes_of(request) if request.context.get("prompt") else {})
+
+
+def tick_keys(request: OptionRequest) -> str:
+    """One letter for each of its ticks, as far as there are letters that mean nothing else."""
+    return TICK_KEYS[: len(request.grants)]
 
 
 def question_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
@@ -142,10 +172,25 @@ def _script_parts(prompt: Prompt, layout: Layout, source_rows: int | None) -> It
         for line in _given_lines(command, layout, _suffix_for(number, prompt), limit=given_rows)
     ]
     yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
+    yield need_lines(prompt, layout)
     for number, command in enumerate(prompt.commands, 1):
         limit = None if source_rows is None else _share(source_rows, many)
         yield _source_lines(command, prompt, layout, _suffix_for(number, prompt), limit=limit)
     yield layout.quoted("Digest", [prompt.digest])
+
+
+def need_lines(prompt: Prompt, layout: Layout) -> list[str]:
+    """What it uses beyond its folder: first what it does not have, each with what would give it; then what it has."""
+    lines: list[str] = []
+    for need in sorted(prompt.needs, key=lambda need: need.is_met):
+        told = f"{need.kind.replace('_', ' ')} {need.name} ({need.source}, {need.where})"
+        state = "has   " if need.is_met else "lacks "
+        remedy = f": {need.remedy}" if need.remedy and not need.is_met else ""
+        lines += layout.quoted("" if lines else "Needs", [f"{told}{remedy}"], start=state, limit=NAME_ROWS)
+    if prompt.had:
+        had = f"before it changed: {', '.join(prompt.had)}"
+        lines += layout.quoted("" if lines else "Needs", [had], start="had   ", limit=NAME_ROWS)
+    return lines
 
 
 def _share(rows: int, many: int) -> int:

@@ -27,6 +27,7 @@ from skillkit import (
 from skillkit.core.ask import approvals as approving_module
 from skillkit.core.ask.approvals import Approvals, Cancellation, _Coverage, require_approved
 from skillkit.core.store.state import StateStore
+from skillkit.core.store.trust import Approval
 from skillkit.core.values.questions import OPTIONS
 from skillkit.core.values.runs import Decision, PreparedRun, RunControl, ScriptCommand
 
@@ -69,6 +70,10 @@ def approving(store: StateStore) -> Approvals:
 
 def said(option_id: str, answered_at: float = 1.0, request_id: str = "question") -> OptionAnswer:
     return OptionAnswer(option_id, "person", answered_at, request_id)
+
+
+def kind_and_channel(found: Approval | None) -> tuple[str, str] | None:
+    return (found.kind, found.channel) if found else None
 
 
 def command_of(run: PreparedRun, **changes: Any) -> ScriptCommand:
@@ -123,7 +128,7 @@ def test_whether_a_word_came_is_looked_up_now_and_then_and_not_once_it_is_known(
 
 def test_a_word_without_a_session_covers_its_content_in_its_place_without_a_session(approving: Approvals) -> None:
     approving.keep(ASKED, said("yes_in_session"))
-    assert approving.covering(COMMAND, BOUNDS) == ("session", "person")
+    assert kind_and_channel(approving.covering(COMMAND, BOUNDS)) == ("session", "person")
     for changes in ({"session_id": "s"}, {"digest": "1" * 64}, {"skill_name": "x"}, {"base_directory": Path("/x")}):
         assert approving.covering(command_of(ASKED, **changes), BOUNDS) is None
     assert approving.last_approved_digest(command_of(ASKED, digest="1" * 64)) == COMMAND.digest
@@ -137,7 +142,7 @@ def test_a_word_without_a_session_covers_its_content_in_its_place_without_a_sess
 def test_a_word_for_a_session_is_kept_in_the_world(approving: Approvals, store: StateStore) -> None:
     approving.keep(NAMED, said("yes_in_session"))
     for each in (approving, Approvals(store)):
-        assert each.covering(NAMED.command, BOUNDS) == ("session", "person")
+        assert kind_and_channel(each.covering(NAMED.command, BOUNDS)) == ("session", "person")
         assert each.last_approved_digest(command_of(NAMED, digest="1" * 64)) == COMMAND.digest
         assert each.last_approved_digest(COMMAND) == COMMAND.digest
         assert each.covering(COMMAND, BOUNDS) is None
@@ -254,7 +259,7 @@ def test_what_is_asked_about_every_time_is_covered_by_no_word(approving: Approva
     approving.keep(NAMED, said("yes_in_session"))
     every_time = replace(NAMED, is_coverable=False)
     with in_threads(1, lambda: approving.answer_for(every_time, Person(), cancel)) as (waiting,):
-        assert wait_for(lambda: "question" in approving._questions._asked, SOON)
+        assert wait_for(lambda: ("question", None) in approving._questions._asked, SOON)
         approving.keep(NAMED, said("yes_in_session"))
         assert approving._coverable == set()
         time.sleep(0.1)

@@ -11,7 +11,17 @@ import pytest
 from support.commands import BOUNDS, COMMAND, WIDER
 
 from skillkit.core.ask.questions import approval_request, joint_request
-from skillkit.core.values.questions import OPTIONS, SINGLE_USE, FileChange, Prompt, PromptCommand, RiskFlag
+from skillkit.core.values.questions import (
+    OPTIONS,
+    SINGLE_USE,
+    WALLS,
+    FileChange,
+    OptionRequest,
+    Prompt,
+    PromptCommand,
+    RiskFlag,
+    Tick,
+)
 from skillkit.core.values.runs import Decision, PreparedRun
 from skillkit.core.values.skills import Workspace
 
@@ -50,11 +60,11 @@ def test_the_same_call_gives_the_same_request() -> None:
         {"call_id": "c"},
         {"digest": "1" * 64},
         {"script_name": "scripts/other.sh"},
-        {"argv": (*COMMAND.argv, "-x")},
-        {"argv": ("/bin/bash /skills/demo/scripts/run.sh",)},
+        {"script_arguments": (*COMMAND.script_arguments, "-x")},
+        {"script_arguments": (" ".join((*COMMAND.script_arguments, "-x", "-y")),)},
         {"stdin": b"{}"},
         {"cwd": "/elsewhere"},
-        {"workspace": Path("/workspace")},
+        {"workspace": Workspace(Path("/workspace"), 1, 2)},
         {"argument_paths": ("/data/a.csv",)},
         {"interpreter": "zsh"},
         {"timeout": 31},
@@ -68,17 +78,57 @@ def test_another_call_gives_another_id(change: dict[str, object]) -> None:
     assert approval_request(other, prompt(), BOUNDS).id != approval_request(COMMAND, prompt(), BOUNDS).id
 
 
-@pytest.mark.parametrize("change", WIDER, ids=lambda change: next(iter(change)))
+@pytest.mark.parametrize(
+    "change", [each for each in WIDER if "program" not in each], ids=lambda change: next(iter(change))
+)
 def test_other_walls_give_another_id(change: dict[str, object]) -> None:
     other = replace(BOUNDS, **change)  # type: ignore[arg-type]  # any field
     assert approval_request(COMMAND, prompt(), other).id != approval_request(COMMAND, prompt(), BOUNDS).id
 
 
-def test_what_is_said_of_the_walls_and_of_the_answers_is_part_of_the_id() -> None:
+def test_what_is_offered_what_the_answers_cover_and_the_interpreters_version_are_part_of_the_id() -> None:
     plain = approval_request(COMMAND, prompt(), BOUNDS, is_coverable=False)
-    told = replace(prompt(), walls=("It can use the network.",))
-    assert approval_request(COMMAND, told, BOUNDS, is_coverable=False).id != plain.id
-    assert approval_request(COMMAND, prompt(), BOUNDS, is_coverable=True).id != plain.id
+    key, other = Tick("secret:API_KEY", "the key API_KEY"), Tick("secret:OTHER_KEY", "the key OTHER_KEY")
+    ids = {
+        approval_request(COMMAND, prompt(), BOUNDS, is_coverable=True).id,
+        approval_request(COMMAND, prompt(), BOUNDS, version="bash 5.2").id,
+        approval_request(COMMAND, prompt(), BOUNDS, version="bash 5.3").id,
+        approval_request(COMMAND, prompt(), BOUNDS, [key]).id,
+        approval_request(COMMAND, prompt(), BOUNDS, [other]).id,
+        approval_request(COMMAND, prompt(), BOUNDS, [key, other]).id,
+        plain.id,
+    }
+    assert len(ids) == 7
+    assert approval_request(COMMAND, prompt(), BOUNDS, [key]).grants == (key,)
+
+
+def test_where_skill_workspace_and_interpreter_lie_does_not_matter_to_the_id() -> None:
+    def asked(root: str, *, below: str = "data") -> OptionRequest:
+        skill, work = f"{root}/skills/demo", f"{root}/work"
+        command = replace(
+            COMMAND,
+            base_directory=Path(skill),
+            script_path=Path(skill, "scripts/run.sh"),
+            argv=(f"{root}/bin/bash", f"{skill}/scripts/run.sh"),
+            cwd=skill,
+            workspace=Workspace(Path(work), len(root), 2),
+        )
+        program = (f"{root}/bin/bash", f"{root}/bin/bash")
+        bounds = replace(BOUNDS, workspace=work, writable=(f"{work}/{below}",), program=program)
+        return approval_request(command, prompt(), bounds, [Tick(f"read:{work}/{below}", "read it")])
+
+    assert asked("/one").id == asked("/the/other").id
+    assert asked("/one").id != asked("/one", below="elsewhere").id
+    assert asked("/one").context[WALLS] != asked("/the/other").context[WALLS], "which the answer's walls still are"
+
+
+def test_a_folder_beside_a_role_is_not_in_it() -> None:
+    command = replace(COMMAND, workspace=Workspace(Path("/work"), 1, 2))
+    ids = {
+        approval_request(command, prompt(), replace(BOUNDS, readable=(path,))).id
+        for path in ("/work", "/work2", "/wor")
+    }
+    assert len(ids) == 3
 
 
 def test_session_and_call_are_not_mixed_up() -> None:
@@ -89,7 +139,7 @@ def test_session_and_call_are_not_mixed_up() -> None:
 
 
 def test_why_it_is_asked_and_half_characters_do_not_matter_to_the_id() -> None:
-    odd = replace(COMMAND, argv=("/bin/bash", "\udcff"))
+    odd = replace(COMMAND, script_arguments=("\udcff",))
     assert approval_request(odd, prompt("One."), BOUNDS).id == approval_request(odd, prompt("Two."), BOUNDS).id
 
 
@@ -106,11 +156,6 @@ def test_one_question_about_several_runs_is_about_exactly_these_in_this_order() 
     joint = joint_request((first, second), prompt("One."))
     assert joint.id not in {first.request.id, second.request.id} if first.request and second.request else False
     assert (joint.title, joint.options) == ("Run 2 scripts of the skill demo?", OPTIONS)
-
-
-def test_one_workspace_is_not_another() -> None:
-    one, other = (replace(COMMAND, workspace=Workspace(Path(name), 1, 2)) for name in ("/one", "/other"))
-    assert approval_request(one, prompt(), BOUNDS).id != approval_request(other, prompt(), BOUNDS).id
 
 
 def test_the_question_about_a_program_names_the_program() -> None:

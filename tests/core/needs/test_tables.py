@@ -22,7 +22,7 @@ def pairs(rows: list[tuple[str, object]]) -> dict[str, object]:
     return dict(rows)
 
 
-TABLES: dict[str, dict[str, str]] = json.loads(TEXT, object_pairs_hook=pairs)  # type: ignore[assignment]
+TABLES: dict[str, dict[str, str]] = json.loads(TEXT, object_pairs_hook=pairs)
 IMPORTS = TABLES["imports"]
 
 

@@ -108,7 +108,10 @@ def test_a_changed_skill_gets_an_empty_home_where_a_person_is_asked(tmp_path: Pa
         run(manager, "Milk")
         assert run(manager) == "['Milk']"
         script.write_text(GROCERIES + "# changed\n")
-        assert run(manager, "Bread") == "Added\n['Bread']"
+        changed = manager.execute_skill_script("demo", "run", argv=["Bread"])
+        assert changed.stdout == "Added\n['Bread']\n"
+        assert "began with an empty home" in changed.hint
+        assert not manager.execute_skill_script("demo", "run").hint
         assert run(manager) == "['Bread']"
         script.write_text(GROCERIES)
         assert run(manager) == "['Milk']", "content that was approved before finds its own home"

@@ -89,3 +89,16 @@ def test_bounds_come_back_from_their_text_or_not_at_all() -> None:
     more, less = {**kept, "later": 1}, {name: value for name, value in kept.items() if name != "network"}
     for text in ("", "{}", "null", "[]", "no", json.dumps(more, sort_keys=True), json.dumps(less, sort_keys=True)):
         assert Bounds.from_text(text) is None
+
+
+def test_a_yes_where_content_decides_covers_a_start_in_the_skill_and_not_the_reverse() -> None:
+    shown = replace(BOUNDS, working_directory="auto")
+    assert shown.hold(replace(BOUNDS, working_directory="skill"))
+    assert not BOUNDS.hold(shown)
+    assert not shown.hold(replace(BOUNDS, working_directory="workspace"))
+
+
+def test_a_yes_for_a_kept_home_covers_a_fresh_one_and_not_the_reverse() -> None:
+    kept = replace(BOUNDS, home="kept")
+    assert kept.hold(BOUNDS)
+    assert not BOUNDS.hold(kept)

@@ -1,21 +1,22 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from skillkit import GUARDED, LOCKED, STANDARD, TRUSTED, ConfigurationError, Limits, ScriptPolicy
-from skillkit.core.values.policy import PROFILES, require_timeout
+from skillkit.core.values.needs import GRANT_KINDS
+from skillkit.core.values.policy import PROFILES, loosenings, require_timeout
 
 
 def test_a_bare_policy_allows_nothing() -> None:
     policy = ScriptPolicy()
     assert (policy.allow_scripts, policy.allow_network, policy.allow_filesystem) == (False, False, False)
     assert (policy.inherit_environment, policy.allowed_commands, policy.pass_environment) == (False, (), ())
-    assert (policy.readable_paths, policy.writable_paths) == ((), ())
+    assert (policy.readable_paths, policy.writable_paths, policy.grantable) == ((), (), ())
     assert (policy.sandbox, policy.approval, policy.allowed_tools_mode) == ("required", "first_run", "restrict")
     assert (policy.timeout_seconds, policy.working_directory, policy.grant_argument_paths) == (30, "skill", True)
     assert policy.home == "fresh"
@@ -32,8 +33,14 @@ def test_the_profiles_are_these() -> None:
         return {name: getattr(policy, name) for name in names if getattr(policy, name) != getattr(bare, name)}
 
     assert differs(LOCKED) == {"approval": "always"}
-    assert differs(GUARDED) == {"allow_scripts": True, "home": "kept"}
-    assert differs(STANDARD) == {"allow_scripts": True, "approval": "never", "home": "kept", "sandbox": "preferred"}
+    assert differs(GUARDED) == {"allow_scripts": True, "home": "kept", "grantable": GRANT_KINDS}
+    assert differs(STANDARD) == {
+        "allow_scripts": True,
+        "approval": "never",
+        "home": "kept",
+        "sandbox": "preferred",
+        "grantable": GRANT_KINDS,
+    }
     assert differs(TRUSTED) == {
         "allow_scripts": True,
         "allow_network": True,
@@ -41,6 +48,7 @@ def test_the_profiles_are_these() -> None:
         "approval": "never",
         "home": "kept",
         "sandbox": "off",
+        "grantable": GRANT_KINDS,
     }
 
 
@@ -66,7 +74,7 @@ LISTS = ("bash", b"bash", None, 5, [1], [None])
             id="switches",
         ),
         pytest.param(
-            "allowed_commands allowed_interpreters pass_environment readable_paths writable_paths",
+            "allowed_commands allowed_interpreters pass_environment readable_paths writable_paths grantable",
             LISTS,
             "must be a list",
             id="lists",
@@ -102,6 +110,19 @@ def test_lists_become_tuples_of_texts_and_absolute_paths(monkeypatch: pytest.Mon
     assert policy.allowed_commands == ("git",)
     assert policy.allowed_interpreters == ("bash", "perl")
     assert policy.readable_paths == (Path("/home/ann/data"), tmp_path / "here", Path("/there"))
+
+
+def test_only_kinds_of_grants_are_grantable() -> None:
+    assert ScriptPolicy(grantable=["host", "secret"]).grantable == ("host", "secret")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="grantable names 'package'; what can be granted is: host, secret"):
+        ScriptPolicy(grantable=("package",))
+
+
+def test_a_project_may_only_shorten_what_can_be_granted() -> None:
+    shorter = replace(GUARDED, grantable=("host",))
+    assert not [*loosenings(GUARDED, shorter)]
+    assert [each.key for each in loosenings(shorter, GUARDED)] == ["policy.grantable"]
+    assert not [*loosenings(TRUSTED, replace(TRUSTED, grantable=GUARDED.grantable))]
 
 
 def test_an_empty_list_means_nothing() -> None:

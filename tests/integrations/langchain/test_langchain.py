@@ -259,7 +259,9 @@ def test_a_question_offers_exactly_three_answers_and_shows_what_would_run(tmp_pa
             agent.invoke(Command(resume="maybe"), THREAD)
         assert kinds(tmp_path) == []
         agent.invoke(Command(resume="yes_once"), THREAD)
-    assert question.response_schema == {"enum": ["yes_once", "yes_in_session", "no"], "type": "string"}
+    word, with_ticks = question.response_schema["anyOf"]
+    assert word == {"enum": ["yes_once", "yes_in_session", "no"], "type": "string"}
+    assert with_ticks["$ref"].endswith("AnswerWithGrants")
     assert [option["id"] for option in question.value["options"]] == ["yes_once", "yes_in_session", "no"]
     (command,) = question.value["prompt"]["commands"]
     assert (command["script"], command["argv"]) == ("scripts/run.sh", [str(mark)])

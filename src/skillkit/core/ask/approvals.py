@@ -27,8 +27,9 @@ from skillkit.core.exceptions import (
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import Approval, StandingApprovals, first_covering
 from skillkit.core.values.bounds import Bounds
-from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import ANSWER_SECONDS, WALLS, Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.values.runs import Decision, PreparedRun, ScriptCommand
+from skillkit.core.values.text import visible
 
 __all__ = [
     "NO",
@@ -89,16 +90,17 @@ class _EqualQuestions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked: dict[str, _Question] = {}
+        self._asked: dict[tuple[str, object], _Question] = {}
         self._spent: dict[tuple[str, float], None] = {}
 
     def put(
         self, request: OptionRequest, approver: Approver, cancel: Cancel, is_for_one: Callable[[OptionAnswer], bool]
     ) -> OptionAnswer:
+        key = _key_of(request)
         while True:
             with self._lock:
-                earlier = self._asked.get(request.id)
-                question = self._asked.setdefault(request.id, earlier or _Question())
+                earlier = self._asked.get(key)
+                question = self._asked.setdefault(key, earlier or _Question())
             if earlier is None:
                 return self._ask(request, question, approver, cancel)
             while not question.is_over.wait(LOOK_SECONDS):
@@ -125,7 +127,7 @@ class _EqualQuestions:
             return question.answer
         finally:
             with self._lock:
-                del self._asked[request.id]
+                del self._asked[_key_of(request)]
             question.is_over.set()
 
     def spend(self, answer: OptionAnswer) -> None:
@@ -139,6 +141,11 @@ class _EqualQuestions:
                 del self._spent[next(iter(self._spent))]
 
 
+def _key_of(request: OptionRequest) -> tuple[str, object]:
+    """Equal questions are about the same places too, which their ids do not tell."""
+    return request.id, request.context.get(WALLS)
+
+
 class Approvals:
     """What one manager asks and remembers; what holds for a session is in the world's store."""
 
@@ -150,19 +157,26 @@ class Approvals:
         self._unnamed_session: dict[tuple[str, Path], Approval] = {}
         self._unnamed_on_load: dict[tuple[str, Path], tuple[str, Approval]] = {}
 
-    def covering(self, command: ScriptCommand, bounds: Bounds) -> tuple[str, str] | None:
-        """The kind of approval under which this content may run within these bounds, and its channel."""
-        found = first_covering(self._of_content(command), bounds)
-        return (found.kind, found.channel) if found else None
+    def covering(self, command: ScriptCommand, bounds: Bounds) -> Approval | None:
+        """The approval under which this content may run within these bounds, and what was ticked with it."""
+        return first_covering(self._of_content(command), bounds, command.grants)
 
     def walls_of_content(self, command: ScriptCommand) -> list[Bounds | None]:
         """Within which this content was approved: where there are any, only they can be why a run is not covered."""
         return [each.walls for each in self._of_content(command)]
 
-    def last_approved_digest(self, command: ScriptCommand) -> str | None:
-        """Of what a person approved last for longer than one run, to show what changed since."""
+    def left_in_session(self, command: ScriptCommand) -> tuple[str, ...]:
+        """What a person was offered for this content with a yes for the session, and did not tick."""
+        return tuple(name for each in self._of_content(command) for name in each.left)
+
+    def last_approved(self, command: ScriptCommand) -> Approval | None:
+        """What a person approved last for longer than one run, to show what changed since."""
         kept = self._in_unnamed_session(command)
-        return kept.digest if kept else self.standing.last_approved_digest(command.skill_name, command.base_directory)
+        return kept or self.standing.last_approved(command.skill_name, command.base_directory)
+
+    def last_approved_digest(self, command: ScriptCommand) -> str | None:
+        found = self.last_approved(command)
+        return found.digest if found else None
 
     def answer_for(
         self, prepared: PreparedRun, approver: Approver | None, cancel: Cancel | None = None
@@ -191,11 +205,13 @@ class Approvals:
         command = prepared.command
         if _is_for_one_run(prepared, answer):
             self._questions.spend(answer)
-        if answer.option_id != IN_SESSION or prepared.bounds is None:
+        if answer.option_id != IN_SESSION or prepared.within is None:
             return
         skill, folder, digest, channel = command.skill_name, command.base_directory, command.digest, answer.channel
+        left = tuple(each for each in prepared.offered if each not in answer.grants)
+        walls, ticks, when = prepared.within, prepared.ticks, answer.answered_at
         if command.session_id is None:
-            word = Approval("session", None, skill, str(folder), digest, channel, answer.answered_at, prepared.bounds)
+            word = Approval("session", None, skill, str(folder), digest, channel, when, walls, ticks, left)
             self._unnamed_session[skill, folder] = word
             if command.from_instructions:
                 self._unnamed_on_load[skill, folder] = (command.from_instructions, word)
@@ -206,7 +222,9 @@ class Approvals:
                 folder=folder,
                 digest=digest,
                 channel=channel,
-                walls=prepared.bounds,
+                walls=walls,
+                ticks=ticks,
+                left=left,
                 on_load=command.from_instructions,
             )
         with self._lock:
@@ -258,7 +276,7 @@ def _is_for_one_run(prepared: PreparedRun, answer: OptionAnswer) -> bool:
 
 def require_bounds(prepared: PreparedRun, bounds_of: Callable[[ScriptCommand], Bounds]) -> None:
     """What a person said yes to is a run within what they were shown; walls that became wider are another question."""
-    if prepared.bounds is not None and not prepared.bounds.hold(bounds_of(prepared.command)):
+    if prepared.within is not None and not prepared.within.hold(bounds_of(prepared.command)):
         about = f"{prepared.command.skill_name}: {prepared.command.script_name} may not run."
         raise ScriptRefusedError.because("The walls are wider than those that were shown", "Ask again.", about=about)
 
@@ -284,8 +302,12 @@ def require_approved(prepared: PreparedRun, answer: OptionAnswer | None) -> None
 
 
 def declined(prepared: PreparedRun, answer: OptionAnswer) -> ApprovalDeclinedError:
+    """What the person said with it stands at the end, for the model."""
     command, reason = prepared.command, f"Declined by a person ({answer.channel})."
-    return ApprovalDeclinedError(f"{command.skill_name}: {command.script_name} may not run. {reason}", reasons=[reason])
+    message = f"{command.skill_name}: {command.script_name} may not run. {reason}"
+    said = visible(answer.reason.strip())
+    told = f"{message} They said: {said}" if said else message
+    return ApprovalDeclinedError(told, reasons=[reason, *([said] if said else [])], said=said)
 
 
 def in_time(prepared: PreparedRun, answer: OptionAnswer | None) -> PreparedRun:

@@ -13,6 +13,7 @@ from skillkit.core.ask.changes import changes_between
 from skillkit.core.ask.risk import risk_flags
 from skillkit.core.ask.risk.files import is_binary, open_regular
 from skillkit.core.exceptions import ContentChangedError
+from skillkit.core.values.needs import Need
 from skillkit.core.values.questions import FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.core.values.runs import Manifest, ScriptCommand
 from skillkit.core.values.text import shown_path
@@ -36,6 +37,8 @@ def prompt_for(
     approved_folder: Path | None,
     walls: Sequence[str],
     reach: str = "",
+    needs: Sequence[Need] = (),
+    had: Sequence[str] = (),
 ) -> Prompt:
     """Commands of one skill; what is shown is read from `source_folder`, which is what runs, and checked by hash."""
     if len({(command.skill_name, command.digest) for command in commands}) != 1:
@@ -67,6 +70,8 @@ def prompt_for(
         digest=manifest.digest,
         approved=approved_folder.name if approved_folder is not None else "",
         reach=reach,
+        needs=tuple(needs),
+        had=tuple(had),
     )
 
 

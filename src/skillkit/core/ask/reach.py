@@ -42,7 +42,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         program=(command.argv[0], real_path(command.argv[0])) if command else (),
         limits=tuple(asdict(policy.limits).items()),
         seconds=float(command.timeout if command else policy.timeout_seconds),
-    )
+    ).with_grants(grant for grant in (command.grants if command else ()) if grant.kind in ("secret", "host"))
 
 
 def wall_sentences(
@@ -56,6 +56,7 @@ def wall_sentences(
     is_root: bool,
     starts_in: Collection[str] = (),
     programs: Sequence[str] = (),
+    secrets: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """For the walls called `tier`; `granted` are paths that the arguments name.
 
@@ -63,7 +64,7 @@ def wall_sentences(
     `programs` are folders of the caller's own interpreters, which count as the system's.
     """
     ending = f"After {timeout:g} seconds it is stopped, with everything it started."
-    environment = tuple(_environment(policy))
+    environment = tuple(_environment(policy, secrets))
     if tier == "none":
         return (NO_WALLS, *_start(starts_in), *environment, ending)
     if tier == "job":
@@ -71,7 +72,8 @@ def wall_sentences(
         return (open_doors, "Its memory and its files are not limited.", *_start(starts_in), *environment, ending)
     return (
         _network(policy, tier),
-        *_files(policy, skill, workspace, granted, programs),
+        *_files(policy, skill, workspace, granted),
+        *_programs(programs),
         *_start(starts_in),
         *_neighbours(tier),
         _limits(policy, tier, is_root=is_root),
@@ -120,13 +122,11 @@ def _files(
     skill: str,
     workspace: Workspace | str | None,
     granted: Sequence[str],
-    programs: Sequence[str],
 ) -> Iterator[str]:
     if policy.allow_filesystem:
         yield f"It can read and write your files. It cannot change the skill {skill} or what skillkit keeps."
     else:
-        own, neither = (f", those in {_listed(programs)}", "none") if programs else ("", "neither")
-        yield f"It can read the system's programs{own} and the skill {skill}, and change {neither}."
+        yield f"It can read the system's programs and the skill {skill}, and change neither."
         if workspace is not None:
             yield (
                 f"It can read and write the workspace {workspace}, but not change in it {sentence_of_groups()}. "
@@ -144,6 +144,11 @@ def _files(
     if policy.home == "kept" and not policy.allow_filesystem:
         sending = " It can send what it kept there." if policy.allow_network else ""
         yield f"It has a home folder of its own, which is kept for its next runs.{sending}"
+
+
+def _programs(folders: Sequence[str]) -> Iterator[str]:
+    if folders:
+        yield f"Programs of yours count as the system's: {_listed(folders)}."
 
 
 def _start(kinds: Collection[str]) -> Iterator[str]:
@@ -171,13 +176,17 @@ def _limits(policy: ScriptPolicy, tier: str, *, is_root: bool) -> str:
     )
 
 
-def _environment(policy: ScriptPolicy) -> Iterator[str]:
+def _environment(policy: ScriptPolicy, secrets: Sequence[str]) -> Iterator[str]:
     if policy.inherit_environment:
         yield "It gets your environment variables, secrets in them included."
     elif policy.pass_environment:
         yield f"Of your environment variables it gets {', '.join(policy.pass_environment)}, the language and PATH."
+    elif secrets:
+        yield "Of your environment variables it gets the language and PATH."
     else:
         yield "Of your environment variables it gets the language and PATH, no secrets."
+    if secrets:
+        yield f"It gets the {'key' if len(secrets) == 1 else 'keys'} {', '.join(secrets)}."
 
 
 def _listed(paths: Sequence[object]) -> str:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.models.detect.languages import LANGUAGE_INTERPRETERS
 from skillkit.core.needs.packages import program_sources
 from skillkit.core.needs.surroundings import Surroundings
+from skillkit.core.values.hosts import USUAL_PORTS, HostRule
 from skillkit.core.values.names import is_grantable_name
 from skillkit.core.values.needs import GRANT_KINDS, Need
 
 __all__ = ["met"]
 
-PLAIN_PORTS = ("80", "443")
 CLOSED_LOOPBACK = ("landlock",)
 OTHER_TYPED = tuple(name for name in LANGUAGE_INTERPRETERS["typescript"] if name != "node")
 INSTALLERS = (("apt-get", "apt install"), ("brew", "brew install"), ("dnf", "dnf install"), ("apk", "apk add"))
@@ -51,23 +52,18 @@ def _granted(around: Surroundings) -> frozenset[str]:
 
 def _host(need: Need, around: Surroundings) -> str:
     policy = around.policy
-    given = [
-        each.removeprefix("host:").removesuffix(" private") for each in _granted(around) if each.startswith("host:")
-    ]
-    allowed = (*getattr(policy, "allowed_hosts", ()), *given)
-    is_open = policy.allow_network or policy.sandbox == "off" or any(_is_opened(need.name, each) for each in allowed)
+    given = [each.removeprefix("host:") for each in _granted(around) if each.startswith("host:")]
+    is_open = policy.allow_network or policy.sandbox == "off" or _is_opened(need.name, (*policy.allowed_hosts, *given))
     return "" if is_open else _grant(need, around)
 
 
-def _is_opened(host: str, pattern: str) -> bool:
-    """`*` any name on the usual ports, `*.x.y` any name below, else that name; a port only where it is named."""
-    name, _, port = host.partition(":")
-    allowed, _, allowed_port = pattern.partition(":")
-    if port not in ("", *PLAIN_PORTS) if not allowed_port else port != allowed_port:
+def _is_opened(host: str, rules: Iterable[str]) -> bool:
+    try:
+        wanted = HostRule.parse(host)
+    except ConfigurationError:
         return False
-    if allowed == "*":
-        return True
-    return name == allowed or (allowed.startswith("*.") and name.endswith(allowed[1:]))
+    port = wanted.port or USUAL_PORTS[0]
+    return any(HostRule.from_id(each).opens(wanted.name, port) for each in rules)
 
 
 def _secret(need: Need, around: Surroundings) -> str:

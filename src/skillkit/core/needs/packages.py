@@ -34,7 +34,7 @@ FORMERLY_STANDARD = frozenset(
 # Only inside a program that brings them along; no index has them.
 INSIDE_PROGRAMS = frozenset(
     "hou maya unreal c4d nuke lldb gdb idaapi idautils idc ida_hexrays ghidra java javax FreeCAD FreeCADGui Part Mesh "
-    "pcbnew inkex scribus gimpfu rhinoscriptsyntax Rhino adsk bge xbmc burp mitmproxy_rs".split()
+    "apt apt_pkg pcbnew inkex scribus gimpfu rhinoscriptsyntax Rhino adsk bge xbmc burp mitmproxy_rs".split()
 )
 # What people install a package for that has several programs, or another name with another installer.
 OTHER_FORMULAS = {

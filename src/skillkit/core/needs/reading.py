@@ -61,16 +61,20 @@ class SkillNeeds:
         self._facts: dict[str, Facts] = {}
         self._said = list(_said_of(skill, self._files))
 
-    def of(self, script: str | Path | ScriptMetadata | None = None) -> tuple[Need, ...]:
-        """Of the whole skill, or of one script by its path, file name or stem; unmet, since nobody has looked yet."""
+    def of(self, script: str | Path | ScriptMetadata | None = None, *, is_code_only: bool = False) -> tuple[Need, ...]:
+        """Of the whole skill, or of one script by its path, file name or stem; unmet, since nobody has looked yet.
+
+        `is_code_only` leaves out what the skill says for all its scripts.
+        """
+        said = [] if is_code_only else self._said
         if script is None:
             main = [path for path in self._files.code if not _is_aside(path)]
-            return _needs([*self._said, *self._seen(self._used_by(*main))])
+            return _needs([*said, *self._seen(self._used_by(*main))])
         path = self._path_of(script.path if isinstance(script, ScriptMetadata) else Path(script))
         if path is None:
-            return _needs(self._said)
+            return _needs(said)
         language = self._files.code[path].language
-        said = [claim for claim in self._said if _is_for(language, claim[2])]
+        said = [claim for claim in said if _is_for(language, claim[2])]
         return _needs([*said, *self._seen(self._used_by(path))])
 
     def _path_of(self, named: Path) -> str | None:

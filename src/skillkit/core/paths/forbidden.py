@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from skillkit.core.values.skills import Workspace
 
 __all__ = [
     "CREDENTIALS",
+    "SECRETS_VARIABLE",
     "WORK_FOLDER_PREFIX",
     "ForbiddenPaths",
     "forbidden_paths",
@@ -32,18 +33,28 @@ __all__ = [
     "open_paths",
     "require_open",
     "require_same",
+    "secrets_folder",
     "writable_by_scripts",
 ]
 
 WORK_FOLDER_PREFIX = "skillkit-work-"
 """Begins the name of the folder that holds a manager's work folders; what is below was made by scripts."""
 
+SECRETS_VARIABLE = "SKILLKIT_SECRETS_DIR"
+"""Names a folder with keys of skills, `SKILL/NAME`: none of them sees it."""
+
 CREDENTIALS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".password-store"),
     *(".netrc", ".git-credentials", ".npmrc", ".pypirc", ".cargo/credentials.toml", ".local/share/keyrings"),
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history"),
     *(".pgpass", ".my.cnf", ".vault-token", ".config/op", ".config/rclone", ".config/containers/auth.json"),
-    *(".thunderbird", "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome"),
+    *(
+        ".local/share/python_keyring",
+        ".thunderbird",
+        "Library/Keychains",
+        "Library/Cookies",
+        "Library/Application Support/Google/Chrome",
+    ),
 )
 """What holds keys, passwords and sessions, below a home folder."""
 # These hold keys wherever they lie: in another user's home, in a copy of one.
@@ -93,7 +104,16 @@ def forbidden_paths(state_folder: Path | None) -> ForbiddenPaths:
     named = [*([str(state_folder)] if state_folder else []), *MACHINE]
     named += [os.path.join(home, name) for home in homes for name in CREDENTIALS]
     closed = tuple(dict.fromkeys((*map(real_place, named), *named)))
-    return ForbiddenPaths(closed, (*homes, *HOMES, *closed))
+    # Around the keys of skills a folder may lie, as around the state: the walls hide them.
+    secrets = secrets_folder()
+    keys = (real_place(str(secrets)),) if secrets else ()
+    return ForbiddenPaths((*closed, *keys), (*homes, *HOMES, *closed))
+
+
+def secrets_folder(environment: Mapping[str, str] | None = None) -> Path | None:
+    """Where keys of skills are kept as files, if somebody says so."""
+    named = (os.environ if environment is None else environment).get(SECRETS_VARIABLE)
+    return Path(named).expanduser().absolute() if named else None
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""A folder -> the plain files below it, all of it gone, or a new one filled: however deep, however unreadable."""
+"""A folder -> the plain files below it, its size, all of it gone, or a new one filled: however deep or unreadable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["NewFile", "files_below", "remove_entry", "remove_tree", "write_tree"]
+__all__ = ["NewFile", "TreeSize", "files_below", "remove_entry", "remove_tree", "size_of_tree", "write_tree"]
 
 
 class NewFile(NamedTuple):
@@ -28,6 +28,9 @@ class NewFile(NamedTuple):
 
 DEPTH = 64
 LOOKED_AT = 100_000
+MEASURED = 200_000
+BLOCK_BYTES = 512
+LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def files_below(top: Folder, *, left_out: Collection[str] = ()) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
@@ -49,6 +52,78 @@ def files_below(top: Folder, *, left_out: Collection[str] = ()) -> Iterator[tupl
                     yield (*way, name), status
                 elif stat.S_ISDIR(mode) and len(way) < DEPTH:
                     waiting.append((*way, name))
+
+
+class TreeSize(NamedTuple):
+    """What a folder holds; links count as themselves, files with holes by what they take."""
+
+    files: int
+    bytes: int
+    is_whole: bool = True
+    """False where there was more than could be looked at."""
+
+    @property
+    def megabytes(self) -> float:
+        return self.bytes / 1_000_000
+
+    def is_above(self, megabytes: int) -> bool:
+        """What cannot be looked at as a whole counts as too much."""
+        return not self.is_whole or self.bytes > megabytes * 1_000_000
+
+
+def size_of_tree(path: str | Path) -> TreeSize:
+    """By descriptor, no link followed; at most so deep, and so many entries."""
+    files = taken = looked_at = 0
+    is_whole = True
+    seen: set[int] = set()
+    waiting: list[tuple[str, ...]] = [()]
+    try:
+        top = Folder.of(path)
+    except OSError:
+        return TreeSize(0, 0)
+    with top:
+        while waiting:
+            way = waiting.pop()
+            try:
+                with top.below(way) as folder:
+                    entries = _all_entries(folder)
+            except OSError:  # gone meanwhile, or not to be opened
+                is_whole = False
+                continue
+            for name, status, is_folder in entries:
+                looked_at += 1
+                if status.st_ino not in seen:
+                    seen.update((status.st_ino,) * (status.st_nlink > 1 and not is_folder))
+                    taken += getattr(status, "st_blocks", 0) * BLOCK_BYTES
+                files += not is_folder
+                if is_folder and len(way) < DEPTH:
+                    waiting.append((*way, name))
+                elif is_folder:
+                    is_whole = False
+            if looked_at > MEASURED:
+                return TreeSize(files, taken, is_whole=False)
+    return TreeSize(files, taken, is_whole)
+
+
+def _all_entries(folder: Folder) -> list[tuple[str, os.stat_result, bool]]:
+    """Also of a folder that a script closed to itself, which is opened then."""
+    try:
+        return list(_entries(folder))
+    except PermissionError:
+        folder.allow_all()
+        return list(_entries(folder))
+
+
+def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result, bool]]:
+    listed = folder.path if folder.descriptor is None else os.open(".", LISTED, dir_fd=folder.descriptor)
+    try:
+        with os.scandir(listed) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    yield entry.name, entry.stat(follow_symlinks=False), entry.is_dir(follow_symlinks=False)
+    finally:
+        if isinstance(listed, int):
+            os.close(listed)
 
 
 def remove_tree(path: str | Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.record.redaction import CUT, cut_text, plain_text, redacted_arguments, redacted_text
 from skillkit.core.values.hosts import HostUse
+from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.questions import OptionAnswer
 from skillkit.core.values.runs import (
     Decision,
@@ -38,6 +39,10 @@ __all__ = [
     "unresolved_fields",
 ]
 
+WALLS = (
+    *("tier", "network", "filesystem", "workspace", "readable", "writable", "variables", "secrets", "hosts"),
+    "working_directory",
+)
 ISOLATION = tuple(field.name for field in dataclass_fields(Isolation))
 DECISIONS = {decision: decision.name.lower() for decision in Decision}
 
@@ -71,16 +76,23 @@ def identity(command: ScriptCommand) -> dict[str, Any]:
     }
 
 
-def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> dict[str, Any]:
+def start_fields(
+    prepared: PreparedRun, answer: OptionAnswer | None = None, masker: Masker = NOTHING_MASKED
+) -> dict[str, Any]:
+    """`masker` knows the keys that the run was given."""
     command = prepared.command
     has_any = command.arguments is not None or command.script_arguments
     arguments = redacted_arguments(command.arguments, command.script_arguments) if has_any else _NO_ARGUMENTS
+    shown = arguments.shown
+    if masker and has_any:
+        # Before it is cut: half a key is one too.
+        shown = redacted_arguments(masker.mask_all(command.arguments), masker.mask_all(command.script_arguments)).shown
     return {
         **identity(command),
         "path": str(command.script_path),
         "interpreter": command.argv[0],
         "working_directory": command.working_directory,
-        "arguments": arguments.shown,
+        "arguments": shown,
         "arguments_digest": arguments.digest,
         "stdin_digest": sha256(command.stdin).hexdigest() if command.stdin else None,
         "decision": DECISIONS[prepared.decision],
@@ -88,7 +100,23 @@ def start_fields(prepared: PreparedRun, answer: OptionAnswer | None = None) -> d
         "answer": answer.option_id if answer else None,
         "channel": answer.channel if answer else prepared.channel,
         **({"note": answer.note} if answer and answer.note else {}),
+        **_walls_fields(prepared),
+        **({"said": answer.reason} if answer and answer.reason else {}),
     }
+
+
+def _walls_fields(prepared: PreparedRun) -> dict[str, Any]:
+    """The walls that a person's word is about, what was granted for good, and what was ticked; each by its kind."""
+    fields: dict[str, Any] = {}
+    if prepared.bounds is not None:
+        fields["walls"] = {name: getattr(prepared.bounds, name) for name in WALLS}
+    lasting = [grant for grant in prepared.command.grants if grant not in prepared.ticks]
+    for name, grants in (("grants", lasting), ("ticks", prepared.ticks)):
+        if grants:
+            kinds = dict.fromkeys(grant.kind for grant in grants)
+            # Not by their ids: `secret:NAME` reads like a key and its value.
+            fields[name] = {kind: [each.name for each in grants if each.kind == kind] for kind in kinds}
+    return fields
 
 
 def unresolved_fields(

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from skillkit.core.resolve.arguments import CallArguments
 from skillkit.core.resolve.command import resolve_command, resolve_program
-from skillkit.core.resolve.environment import find_program, search_path
+from skillkit.core.resolve.environment import find_program, search_path, version_of
+from skillkit.core.resolve.grants import require_grantable
 
-__all__ = ["CallArguments", "find_program", "resolve_command", "resolve_program", "search_path"]
+__all__ = [
+    "CallArguments",
+    "find_program",
+    "require_grantable",
+    "resolve_command",
+    "resolve_program",
+    "search_path",
+    "version_of",
+]

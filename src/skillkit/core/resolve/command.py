@@ -31,6 +31,7 @@ from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_t
 from skillkit.core.resolve.content import ScriptContent, content_of_script
 from skillkit.core.resolve.environment import Runner, is_within, own_programs, programs_on, script_environment
 from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
+from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
 from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, ScriptCommand
 from skillkit.core.values.skills import Workspace
@@ -52,6 +53,7 @@ def resolve_command(
     run: Runner,
     *,
     state_folder: Path | None = None,
+    grants: tuple[Grant, ...] = (),
 ) -> ScriptCommand:
     """Everything is looked up and checked here, so that the later stages only act."""
     name, version = skill.metadata.name, skill.metadata.version
@@ -68,29 +70,29 @@ def resolve_command(
     )
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
-    interpreter = located.interpreter
     is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
     content = content_of_script(located, manifest) if is_asked else NOTHING_READ
     cwd = _working_directory(base, workspace, policy, located, content)
     closed = (base,) if workspace is None else (base, workspace)
     programs = own_programs(content.called, environment["PATH"], run, closed) if policy.sandbox != "off" else ()
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
-    refuse_batch_metacharacters(interpreter.name, given.words)
+    refuse_batch_metacharacters(located.interpreter.name, given.words)
     return ScriptCommand(
         skill_name=name,
         digest=manifest.digest,
         base_directory=base,
         script_path=located.path,
         script_name=located.name,
-        interpreter=interpreter.name,
+        interpreter=located.interpreter.name,
         allowed_tools=tuple(skill.metadata.allowed_tools),
-        argv=(interpreter.path, *interpreter.arguments, located.file, *given.words),
+        argv=(located.interpreter.path, *located.interpreter.arguments, located.file, *given.words),
         cwd=str(cwd),
         environment=environment,
         workspace=named,
         manifest=manifest,
         from_instructions=call.from_instructions,
         own_programs=programs,
+        grants=grants,
         **given.passed_on,
     )
 

@@ -31,6 +31,7 @@ __all__ = [
     "programs_on",
     "script_environment",
     "search_path",
+    "version_of",
 ]
 
 PASSED = frozenset(
@@ -64,7 +65,10 @@ SHIM_PROGRAMS = frozenset(("volta-shim", "mise", "rtx", "asdf", "shim"))
 TYPES_STRIPPED_SINCE = ((22, 18), (23, 6))
 LEADING_ARGUMENTS = {"deno": ("run",), "pwsh": ("-NoProfile", "-File"), "cmd": ("/d", "/c")}
 
+VERSION_CHARACTERS = 200
+
 _found: dict[tuple[str, str], str] = {}
+_versions: dict[tuple[object, ...], str] = {}
 
 
 def script_environment(
@@ -240,6 +244,18 @@ def _is_shim(candidate: str) -> bool:
 
 def _is_version_manager(candidate: str) -> bool:
     return os.path.basename(os.path.realpath(candidate)) in SHIM_PROGRAMS
+
+
+def version_of(program: str, path: str, run: Runner) -> str:
+    """What an interpreter says of itself, asked once for each file that it is; empty where it says nothing."""
+    try:
+        seen = os.stat(program)
+    except OSError:
+        return ""
+    key = (program, seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size)
+    if key not in _versions:
+        _versions[key] = next(iter(run((program, "--version"), path).strip().splitlines()), "")[:VERSION_CHARACTERS]
+    return _versions[key]
 
 
 def strips_types(node: str, path: str, run: Runner) -> bool:

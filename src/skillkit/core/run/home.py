@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path
 
 from skillkit.core.exceptions import ScriptRefusedError, StateUnavailableError
 from skillkit.core.store.homes import Home, Homes, HomeSize
@@ -33,19 +32,21 @@ def open_home(homes: Homes, command: ScriptCommand, policy: ScriptPolicy) -> Hom
 
 
 def told_of_home(
-    homes: Homes, command: ScriptCommand, home: Path, limits: Limits, result: ScriptExecutionResult
+    homes: Homes, command: ScriptCommand, home: Home, limits: Limits, result: ScriptExecutionResult
 ) -> ScriptExecutionResult:
-    """The result, and in its hint that the home holds too much for another run."""
-    size = homes.measure(home)
+    """The result, and in its hint that the home is a new one, or holds too much for another run."""
+    skill, said = command.skill_name, []
+    if home.is_after_change:
+        where = f"skillkit home {shlex.quote(skill)}"
+        said.append(f"{skill!r} changed, so it began with an empty home; what it kept before is set aside: {where}")
+    size = homes.measure(home.path)
     try:
-        is_above = homes.note_size(command.skill_name, command.base_directory, home, size, limits.home_megabytes)
+        is_above = homes.note_size(skill, command.base_directory, home.path, size, limits.home_megabytes)
     except StateUnavailableError:  # the next run finds out by itself
         is_above = size.is_above(limits.home_megabytes)
-    if not is_above:
-        return result
-    skill = command.skill_name
-    said = f"{_too_much(skill, size, limits)}: its next run is refused. {_remedy(skill)}"
-    return replace(result, hint=f"{result.hint} {said}".strip())
+    if is_above:
+        said.append(f"{_too_much(skill, size, limits)}: its next run is refused. {_remedy(skill)}")
+    return replace(result, hint=" ".join(filter(None, (result.hint, *said)))) if said else result
 
 
 def _too_much(skill: str, size: HomeSize, limits: Limits) -> str:

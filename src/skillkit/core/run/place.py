@@ -12,9 +12,8 @@ This is the seam for other places: a sandbox that is warm already, or a worker e
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,9 +21,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from skillkit.core.exceptions import ScriptPermissionError, StateUnavailableError
+from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import note_writable, require_same
-from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, SetAside
+from skillkit.core.paths.guarded_names import is_guarded_name
+from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, Guarding, SetAside, tell_of
+from skillkit.core.run.hiding import masked_artifacts, masked_exit, masked_names, masked_output
 from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.home import open_home, told_of_home
 from skillkit.core.run.hosts.upstream import upstreams_in
@@ -48,6 +49,8 @@ from skillkit.core.run.tiers import (
 from skillkit.core.run.work import WorkFolders
 from skillkit.core.store.homes import Home, Homes
 from skillkit.core.store.snapshots import Snapshots
+from skillkit.core.values.grants import names_of
+from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
     Decision,
@@ -58,7 +61,6 @@ from skillkit.core.values.runs import (
     Ran,
     RunControl,
     ScriptCommand,
-    ScriptExecutionResult,
 )
 
 __all__ = ["Here", "Place"]
@@ -66,10 +68,6 @@ __all__ = ["Here", "Place"]
 NO_WALLS = Reach(skill="/", snapshot=None, work="/", interpreter=())
 APART = Path("/skill")
 """Where scripts that take code from the folders above run instead of their skill's place: nothing lies above."""
-NAMED_ASIDE = 5
-NAME_CHARACTERS = 250
-
-run_log = logging.getLogger("skillkit.run")
 
 
 class Here:
@@ -85,27 +83,28 @@ class Here:
     ) -> None:
         """`protected` are paths that no script may change; copies with `approved` digests are kept to compare with."""
         self.state_folder = state_folder
+        self._policy = policy
         self._named_paths = named_paths(policy)
         self._guard = Guard(state_folder, protected)
         self.snapshots = Snapshots(state_folder, approved)
         self.work_folders = WorkFolders()
         self.homes = Homes(state_folder)
         note_writable((self.homes.folder,))
-        self._chosen: tuple[ScriptPolicy, Sandbox] | None = None
+        self._chosen: Sandbox | None = None
         self.counts_together = True  # until it is tried
 
-    def _sandbox(self, policy: ScriptPolicy) -> Sandbox:
-        """Chosen once; that there are none is said again at each run."""
-        if self._chosen is not None and self._chosen[0] is policy:
-            return self._chosen[1]
-        sandbox = sandbox_for(policy)
+    def _sandbox(self) -> Sandbox:
+        """Chosen once, whatever a skill was given beside; that there are none is said again at each run."""
+        if self._chosen is not None:
+            return self._chosen
+        sandbox = sandbox_for(self._policy)
         if sandbox.has_walls:
-            self._chosen = (policy, sandbox)
+            self._chosen = sandbox
         return sandbox
 
-    def tier(self, policy: ScriptPolicy) -> str:
-        """The kind of walls that a run under this policy gets."""
-        return self._sandbox(policy).tier
+    def tier(self) -> str:
+        """The kind of walls that a run gets."""
+        return self._sandbox().tier
 
     def granted_paths(self, command: ScriptCommand) -> tuple[str, ...]:
         """What of the user's the arguments open, as a person is shown it."""
@@ -130,16 +129,25 @@ class Here:
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
 
-    def prepare(self, prepared: PreparedRun, policy: ScriptPolicy, *, is_fresh: bool) -> Place:
-        """What has to stand before the process starts.
+    def prepare(
+        self,
+        prepared: PreparedRun,
+        policy: ScriptPolicy,
+        *,
+        is_fresh: bool,
+        keys: Mapping[str, str] | None = None,
+        masker: Masker = NOTHING_MASKED,
+    ) -> Place:
+        """What has to stand before the process starts; `policy` is the one that holds for this skill.
 
         `is_fresh` says that nothing came since it was decided about: walls that mount a copy of what was hashed then
-        need no second look at the folder. Others may run from the folder, so it is always looked at again.
+        need no second look at the folder. Others may run from the folder, so it is always looked at again. `keys` are
+        told to the script alone; `masker` knows them, and what else no agent and no record may see.
         """
         decided = prepared.command
         if decided.workspace is not None:
             require_same(decided.workspace)
-        sandbox = self._sandbox(policy)
+        sandbox = self._sandbox()
         with ExitStack() as made:
             mounts = sandbox.shows_snapshot
             in_place = _runs_in_place(prepared, policy, mounts=mounts)
@@ -148,10 +156,10 @@ class Here:
             manifest = manifest or unchanged_manifest(decided, by_content=in_place)
             snapshot = None if in_place else self.copy(decided, made, manifest)
             command = decided if snapshot is None or mounts else relocate(decided, snapshot)
-            guarding = made.enter_context(_Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
+            guarding = made.enter_context(Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
             work = self._new_work_folder(command)
             made.callback(self.work_folders.tidy, work)
-            reach = NO_WALLS
+            reach, home = NO_WALLS, None
             if sandbox.has_walls:
                 home = open_home(self.homes, decided, policy)
                 reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded, home)
@@ -162,11 +170,13 @@ class Here:
             way_out = WayOut(reach.hosts, upstreams_in(os.environ)) if reach.hosts else None
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             placed = relocate(command, Path(reach.apart)) if reach.apart else command
-            environment = _environment(placed, work, has_walls=sandbox.has_walls)
+            # What a run has of its own no key can replace.
+            environment = {**(keys or {}), **_environment(placed, work, has_walls=sandbox.has_walls)}
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
+            commands = (decided, command, placed)
             return Place(
-                *(self, decided, command, placed, confined, reach, policy.limits, source, work, guarding, way_out),
-                made.pop_all(),
+                *(self, *commands, confined, reach, policy.limits, source, work, home, guarding),
+                *(way_out, masker, made.pop_all()),
             )
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
@@ -177,7 +187,8 @@ class Here:
         if not roots:
             return NOTHING_GUARDED
         try:
-            guarded = self._guard.begin(roots, command.timeout, has_mounts=sandbox.guards_single_files)
+            has_mounts = sandbox.guards_single_files
+            guarded = self._guard.begin(roots, command.timeout, has_mounts=has_mounts, opened=_opened_names(command))
         except OSError as error:
             raise StateUnavailableError(
                 f"What stays as it is in {', '.join(roots)} cannot be noted in {self.state_folder}: "
@@ -207,7 +218,7 @@ class Here:
             apart=APART / command.base_directory.name if mounted and command.searches_upwards else None,
             guarded=guarded,
             everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
-            named=self._named_paths,
+            named=named_paths(policy, self._named_paths),
         )
 
     def _new_work_folder(self, command: ScriptCommand) -> Path:
@@ -224,22 +235,10 @@ class Here:
         self._guard.close()
 
 
-class _Guarding:
-    """Ends once, however often it is asked to."""
-
-    def __init__(self, guard: Guard, guarded: Guarded) -> None:
-        self._guard = guard
-        self.guarded = guarded
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> tuple[SetAside, ...]:
-        guarded, self.guarded = self.guarded, NOTHING_GUARDED
-        return self._guard.end(guarded) if guarded is not NOTHING_GUARDED else ()
+def _opened_names(command: ScriptCommand) -> tuple[str, ...]:
+    """Guarded names that a person gave the skill to write, each for itself and with a warning."""
+    written = names_of("write", command.grants)
+    return tuple(path for path in written if is_guarded_name(os.path.basename(path)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +256,10 @@ class Place:
     limits: Limits
     source: str
     work: Path
-    guarding: _Guarding
+    home: Home | None
+    guarding: Guarding
     way_out: WayOut | None
+    masker: Masker
     made: ExitStack
     """What goes when the place is left."""
 
@@ -290,32 +291,42 @@ class Place:
     def _open_hosts(self, confined: Confined, control: RunControl) -> AbstractContextManager[Confined]:
         return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control.on_host)
 
+    @property
+    def hides(self) -> Masker:
+        """What a caller may not see: an agent no key; a person and their own program see what the script printed."""
+        return self.masker if self.command.agent_facing else NOTHING_MASKED
+
     def run(self, control: RunControl) -> Ran:
         """Start the process, once, and say what came of it; raises nothing."""
         seen, moved = list[ProcessExit](), tuple[SetAside, ...]()
         isolation, result, problem = self.confined.isolation, None, None
         try:
             try:
-                with self._count_together() as counted, self._open_hosts(counted, control) as inside:
+                with (
+                    self._count_together() as counted,
+                    self._open_hosts(counted, control) as inside,
+                    masked_output(self.hides, control) as heard,
+                ):
                     isolation = inside.isolation
-                    _launch(self.placed, inside, control, seen.append)
+                    _launch(self.placed, inside, heard, seen.append)
             finally:
-                moved = self.guarding.end()
+                moved = masked_names(self.masker, self.guarding.end())
             isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-            artifacts = self.here.work_folders.artifacts(self.work)
-            result = _tell_of(
-                moved,
-                outcome(self.command, seen[-1], isolation, artifacts, partial(self._explain, seen[-1], isolation)),
-            )
+            artifacts = masked_artifacts(self.hides, self.here.work_folders.artifacts(self.work))
+            shown = masked_exit(self.hides, seen[-1])
+            explain = partial(self._explain, shown, isolation)
+            result = tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain))
             if self.way_out is not None:
                 result = self.way_out.tell(result, self.command.skill_name)
-            if self.reach.home:
-                result = told_of_home(self.here.homes, self.decided, Path(self.reach.home), self.limits, result)
+            if self.home is not None:
+                result = told_of_home(self.here.homes, self.decided, self.home, self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record
             problem = error
+            if self.hides and isinstance(error, SkillKitError):
+                error.args = tuple(self.hides.mask_all(error.args))
             if seen:
                 isolation = _isolation_seen(isolation, seen[-1], source=self.source)
-                result = outcome(self.command, seen[-1], isolation, ())
+                result = outcome(self.command, masked_exit(self.hides, seen[-1]), isolation, ())
         return Ran(self.command, seen[-1] if seen else None, result, tuple(each.path for each in moved), problem)
 
 
@@ -374,23 +385,3 @@ def _isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) ->
     kill = isolation.kill if is_exact else ended.kill
     is_said = (isolation.kill, isolation.skill) == (kill, source)
     return isolation if is_said else replace(isolation, kill=kill, skill=source)
-
-
-def _tell_of(moved: tuple[SetAside, ...], result: ScriptExecutionResult) -> ScriptExecutionResult:
-    """The result, and in its hint what the script made that others would have obeyed."""
-    if not moved:
-        return result
-    more = f" and {len(moved) - NAMED_ASIDE} more" if len(moved) > NAMED_ASIDE else ""
-    names = ", ".join(_quoted(each.path) for each in moved[:NAMED_ASIDE]) + more
-    kept = next((os.path.dirname(each.kept) for each in moved if each.kept), "")
-    left = [each.path for each in moved if not each.kept]
-    said = f"The script made or changed what agents, editors, shells or git obey: {names}."
-    said += f" It was moved to {kept}; look at it before you put anything back." if kept else ""
-    said += f" Remove what could not be moved: {', '.join(map(_quoted, left[:NAMED_ASIDE]))}." if left else ""
-    run_log.warning(said)
-    return replace(result, hint=f"{result.hint} {said}".strip())
-
-
-def _quoted(path: str) -> str:
-    """A script chose the name: it can neither write a sentence of its own nor hide what it is."""
-    return repr(path if len(path) <= NAME_CHARACTERS else f"{path[:NAME_CHARACTERS]}...")

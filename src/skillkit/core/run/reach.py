@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError, SandboxUnavailableError
 from skillkit.core.paths import Judged, is_inside, judge, real_path
-from skillkit.core.paths.forbidden import forbidden_paths, open_paths
+from skillkit.core.paths.forbidden import forbidden_paths, open_paths, secrets_folder
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
+from skillkit.core.run.guard.places import Place
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
 from skillkit.core.run.sandbox.network import certificates_of
@@ -50,47 +51,53 @@ def reach_of(
     `named` says where the policy's paths led when it was taken up.
     """
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
-    hosts = () if policy.allow_network else policy.allowed_hosts
     put_back = {each.path for each in guarded.keepsakes}
     in_rules = [each for each in guarded.places if each.path not in put_back]
     own = own_interpreters(command, state_folder)
-    interpreter = own.folders
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
-    protected = [*(each.path for each in in_rules), *guarded.around]
-    if policy.allow_filesystem:
-        protected += [path for path in everywhere if os.path.lexists(path)]
-    search = _notes_on_search(command, opened, policy) if apart is None else []
+    also = [path for path in everywhere if os.path.lexists(path)] if policy.allow_filesystem else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
-    identities = {path: (found.device, found.inode) for path in interpreter if (found := judge(path)) is not None}
-    own_home = (os.path.realpath(home.path),) if home else ()
-    identities |= {path: _unmoved(path) for path in (str(snapshot or skill), private, *own_home, *pinned)}
-    identities |= {each.path: (each.device, each.inode) for each in opened.all}
-    identities |= {each.path: (each.device, each.inode) for each in in_rules}
+    kept = os.path.realpath(home.path) if home else None
+    unmoved = (str(snapshot or skill), private, *([kept] if kept else []), *pinned)
     return Reach(
         skill=skill,
         snapshot=str(snapshot) if snapshot else None,
         work=private,
-        interpreter=interpreter,
+        interpreter=own.folders,
         programs=own.programs,
         searched_first=own.searched_first,
-        masked=masked_files(interpreter),
-        home=own_home[0] if own_home else None,
+        masked=masked_files(own.folders),
+        home=kept,
         apart=str(apart) if apart else None,
         workspace=opened.workspace.path if opened.workspace else None,
-        protected=tuple(dict.fromkeys((*protected, state))),
+        protected=tuple(dict.fromkeys((*(each.path for each in in_rules), *guarded.around, *also, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
-        notes=(*guarded.notes, *([PUT_BACK] if guarded.keepsakes else []), *search, *_notes_on_home(home)),
-        hidden=_hidden_places(state, (*interpreter, *(each.path for each in opened.all))),
-        identities=identities,
+        notes=(*_notes_on_guard(guarded), *_notes_on_search(command, opened, policy, apart), *_notes_on_home(home)),
+        hidden=_hidden_places(state, (*own.folders, *(each.path for each in opened.all))),
+        identities=_identities(own.folders, unmoved, opened, in_rules),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
         writable=tuple(each.path for each in opened.writable),
-        network=policy.allow_network,
-        hosts=hosts,
-        certificates=certificates_of(os.environ) if hosts else b"",
+        **_network(policy),
         filesystem=policy.allow_filesystem,
         limits=policy.limits,
         timeout=command.timeout,
     )
+
+
+def _network(policy: ScriptPolicy) -> dict[str, Any]:
+    hosts = () if policy.allow_network else policy.allowed_hosts
+    certificates = certificates_of(os.environ) if hosts else b""
+    return {"network": policy.allow_network, "hosts": hosts, "certificates": certificates}
+
+
+def _identities(
+    interpreter: Iterable[str], unmoved: Iterable[str], opened: _Opened, guarded: Iterable[Place]
+) -> dict[str, tuple[int, int]]:
+    """Device and inode of everything that the walls show or keep."""
+    found = {path: (seen.device, seen.inode) for path in interpreter if (seen := judge(path)) is not None}
+    found |= {path: _unmoved(path) for path in unmoved}
+    found |= {each.path: (each.device, each.inode) for each in opened.all}
+    return found | {each.path: (each.device, each.inode) for each in guarded}
 
 
 class OwnInterpreters(NamedTuple):
@@ -144,10 +151,14 @@ def _opened(command: ScriptCommand, policy: ScriptPolicy, state: Path, named: Ma
     return _Opened(workspace, (*readable, *granted), _judged_paths("writable_paths", policy, named, state), roots)
 
 
-def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy) -> list[str]:
+def _notes_on_guard(guarded: Guarded) -> list[str]:
+    return [*guarded.notes, *([PUT_BACK] if guarded.keepsakes else [])]
+
+
+def _notes_on_search(command: ScriptCommand, opened: _Opened, policy: ScriptPolicy, apart: Path | None) -> list[str]:
     """Without mounts a skill lies below other folders; where scripts may write there, no such language runs."""
     skill = str(command.base_directory)
-    if not command.searches_upwards:
+    if not command.searches_upwards or apart is not None:
         return []
     planted = [root for root in opened.roots if is_inside(skill, root)]
     if planted:
@@ -165,8 +176,13 @@ def _notes_on_home(home: Home | None) -> list[str]:
 
 
 def _hidden_places(state: str, granted: Iterable[str]) -> tuple[str, ...]:
-    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted."""
-    return () if any(is_inside(path, state) for path in granted) else (state,)
+    """The world's state: its page's token would let a script answer for the person. Not where it was itself granted.
+
+    And the keys of skills, which are closed wherever they lie.
+    """
+    secrets = secrets_folder()
+    keys = (os.path.realpath(secrets),) if secrets else ()
+    return keys if any(is_inside(path, state) for path in granted) else (state, *keys)
 
 
 def _folders_above(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
@@ -212,9 +228,12 @@ def _judged_grants(command: ScriptCommand, state_folder: Path) -> tuple[Judged, 
     return tuple(judged for path, judged in found if judged.path == path and not places.covers(path))
 
 
-def named_paths(policy: ScriptPolicy) -> dict[Path, str]:
-    """Where the paths of a policy led when it was taken up."""
-    return {path: real_path(path) for path in (*policy.readable_paths, *policy.writable_paths)}
+def named_paths(policy: ScriptPolicy, before: Mapping[Path, str] | None = None) -> dict[Path, str]:
+    """Where the paths of a policy led when it was taken up; what came to it since was granted by its real path."""
+    named = (*policy.readable_paths, *policy.writable_paths)
+    if before is None:
+        return {path: real_path(path) for path in named}
+    return {path: before.get(path, str(path)) for path in named}
 
 
 def _judged_paths(

@@ -24,17 +24,15 @@ from typing import Any, NamedTuple
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.paths import require_own_file, require_own_folder
 from skillkit.core.paths.files import Folder
-from skillkit.core.paths.trees import remove_entry, remove_tree
+from skillkit.core.paths.trees import TreeSize as HomeSize
+from skillkit.core.paths.trees import remove_entry, remove_tree, size_of_tree
 
 __all__ = ["Home", "HomeSize", "Homes"]
 
 FOLDER, NOTE, SET_ASIDE = "homes", "home.json", "set-aside"
 KEPT_ASIDE = 8
 """Of one skill: homes of earlier contents that nobody decided about; of more, the oldest go."""
-LOOKED_AT = 200_000
-DEPTH = 64
-BLOCK_BYTES = 512
-LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+NOT_THERE = (FileNotFoundError, NotADirectoryError, PermissionError)
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 # Code that interpreters and their kin load from a home by themselves, and no variable tells them not to.
 LOADED_FROM_HOME = (
@@ -47,23 +45,6 @@ LOADED_FROM_HOME = (
 )
 
 
-class HomeSize(NamedTuple):
-    """What a home holds; links count as themselves, files with holes by what they take."""
-
-    files: int
-    bytes: int
-    is_whole: bool = True
-    """False where there was more than could be looked at."""
-
-    @property
-    def megabytes(self) -> float:
-        return self.bytes / 1_000_000
-
-    def is_above(self, megabytes: int) -> bool:
-        """What cannot be looked at as a whole counts as too much."""
-        return not self.is_whole or self.bytes > megabytes * 1_000_000
-
-
 class Home(NamedTuple):
     """The home of one skill, as its runs find it."""
 
@@ -72,6 +53,8 @@ class Home(NamedTuple):
     """Of the content that used it last."""
     above: int = 0
     """Bytes, where the last run left more than it may."""
+    is_after_change: bool = False
+    """Whether it is empty because the skill changed; what it kept before is set aside."""
     set_aside: tuple[str, ...] = ()
     """What was taken out of it before this run: an interpreter would have loaded it by itself."""
 
@@ -104,14 +87,19 @@ class Homes:
         """
         place = self._place(skill, base_directory)
         note = self._read(place)
+        is_after_change = False
         if note is None or note.homes.get(note.current, ("", 1)) != (digest, 0):
             with self._changing(skill, base_directory) as note:
+                before = len(note.homes)
                 self._choose(place, note, digest, stays=stays)
+                is_after_change = 0 < before < len(note.homes)
+                self._drop_oldest(place, note)
         path = place / note.current
         above = note.homes[note.current][1]
         try:
             with Folder.of(path) as home:
-                return Home(path, digest, above, tuple(_without_startup_code(home, place)))
+                home.allow_all()  # a script may have closed it
+                return Home(path, digest, above, is_after_change, tuple(_without_startup_code(home, place)))
         except FileNotFoundError:  # cleared at this very moment
             self._make(place, note.current)
             return Home(path, digest)
@@ -166,37 +154,8 @@ class Homes:
 
     @staticmethod
     def measure(home: Path) -> HomeSize:
-        """By descriptor, no link followed; at most so deep, and so many entries."""
-        files = taken = looked_at = 0
-        is_whole = True
-        seen: set[int] = set()
-        waiting: list[tuple[str, ...]] = [()]
-        try:
-            top = Folder.of(home)
-        except OSError:
-            return HomeSize(0, 0)
-        with top:
-            while waiting:
-                way = waiting.pop()
-                try:
-                    with top.below(way) as folder:
-                        entries = list(_entries(folder))
-                except OSError:  # gone meanwhile, or closed to its owner
-                    is_whole = False
-                    continue
-                for name, status, is_folder in entries:
-                    looked_at += 1
-                    if status.st_ino not in seen:
-                        seen.update((status.st_ino,) * (status.st_nlink > 1 and not is_folder))
-                        taken += getattr(status, "st_blocks", 0) * BLOCK_BYTES
-                    files += not is_folder
-                    if is_folder and len(way) < DEPTH:
-                        waiting.append((*way, name))
-                    elif is_folder:
-                        is_whole = False
-                if looked_at > LOOKED_AT:
-                    return HomeSize(files, taken, is_whole=False)
-        return HomeSize(files, taken, is_whole)
+        """What it holds."""
+        return size_of_tree(home)
 
     def _place(self, skill: str, base_directory: Path) -> Path:
         """Named after the skill for who looks, and told from others of that name."""
@@ -215,6 +174,8 @@ class Homes:
             note.current = str(max(map(int, note.homes), default=0) + 1)
             note.homes[note.current] = (digest, 0)
         self._make(place, note.current)
+
+    def _drop_oldest(self, place: Path, note: _Note) -> None:
         for number in [number for number in note.numbers() if number != note.current][:-KEPT_ASIDE]:
             del note.homes[number]
             remove_tree(place / number)
@@ -293,24 +254,13 @@ def _alone(place: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result, bool]]:
-    listed = folder.path if folder.descriptor is None else os.open(".", LISTED, dir_fd=folder.descriptor)
-    try:
-        with os.scandir(listed) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):
-                    yield entry.name, entry.stat(follow_symlinks=False), entry.is_dir(follow_symlinks=False)
-    finally:
-        if isinstance(listed, int):
-            os.close(listed)
-
-
 def _without_startup_code(home: Folder, place: Path) -> Iterator[str]:
     """Names of what was moved beside the homes: code that would run unasked, or a link on the way to it."""
     for way in LOADED_FROM_HOME:
         names = way.split("/")
         for depth, name in enumerate(names, 1):
-            with suppress(FileNotFoundError, NotADirectoryError), home.below(names[: depth - 1]) as around:
+            # What is closed to its owner is closed to interpreters, too.
+            with suppress(*NOT_THERE), home.below(names[: depth - 1]) as around:
                 status = around.status(name)
                 if status is None or (depth < len(names) and not stat.S_ISLNK(status.st_mode)):
                     continue

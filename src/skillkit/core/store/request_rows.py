@@ -21,7 +21,7 @@ from typing import Any
 
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.store.processes import Mark, is_running, own_mark
-from skillkit.core.values.questions import Option, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import WALLS, Option, OptionAnswer, OptionRequest, Tick
 
 __all__ = [
     "EXPIRED",
@@ -58,7 +58,7 @@ KEPT_REQUESTS = 500
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 
 _LIFE = "select seq, is_held, created_at, expires_at, boot, deadline, owner"
-_COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, is_taken, content, context, single_use
+_COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, grants, reason, is_taken, content, context, single_use
     from requests"""
 _INSERT = """insert into requests
     (id, content, context, single_use, is_held, created_at, expires_at, boot, deadline, owner)
@@ -70,6 +70,7 @@ _RENEW = """insert into askers (asker, request, process, boot, leased_until)
     select ?, seq, ?, ?, ? from requests where seq = ? and state = 'pending'
     on conflict (asker) do update set boot = excluded.boot, leased_until = excluded.leased_until"""
 _ANSWER = """update requests set state = 'answered', option_id = ?, channel = ?, answered_at = ?,
+    grants = ?, reason = ?,
     expires_at = case owner when '' then expires_at else max(expires_at, ?) end,
     deadline = case when owner <> '' and boot = ? then max(deadline, ?) else deadline end,
     context = case is_held when 1 then '{}' else context end where seq = ? and state = 'pending'"""
@@ -200,12 +201,15 @@ def _life_from(values: Sequence[Any]) -> Life:
 
 def _row_from(values: Sequence[Any]) -> Row:
     life = _life_from(values[:7])
-    state, option_id, channel, answered_at, is_taken, content, context, single_use = values[7:]
+    state, option_id, channel, answered_at, grants, reason, is_taken, content, context, single_use = values[7:]
     kept = json.loads(content)
     kept["options"] = tuple(Option(**option) for option in kept["options"])
+    kept["grants"] = tuple(Tick(**tick) for tick in kept.get("grants", ()))
     ends = life.deadline.wall
     request = OptionRequest(**kept, context=json.loads(context), created_at=life.created_at, expires_at=ends)
-    answer = OptionAnswer(option_id, channel, answered_at, request.id) if state == ANSWERED else None
+    answer = None
+    if state == ANSWERED:
+        answer = OptionAnswer(option_id, channel, answered_at, request.id, tuple(json.loads(grants)), reason)
     return Row(life, request, context, tuple(json.loads(single_use)), state, answer, bool(is_taken))
 
 
@@ -272,9 +276,10 @@ def open_row(connection: sqlite3.Connection, question: Question, now: Moment) ->
     row = newest_row(connection, question.request.id)
     if row is None or not row.is_open(now):
         return insert_row(connection, question, now)
-    if row.request.options != question.request.options:
+    if _offer_of(row.request) != _offer_of(question.request):
         raise ConfigurationError(
-            f"Another question with the id {row.request.id!r} is open and has other options. Use an id of its own."
+            f"Another question with the id {row.request.id!r} is open and has other options, or is about another "
+            "place. Answer that one first, or use an id of its own."
         )
     if row.state == PENDING:
         ends = now.after(question.lifetime)
@@ -284,10 +289,16 @@ def open_row(connection: sqlite3.Connection, question: Question, now: Moment) ->
     return row.seq
 
 
+def _offer_of(request: OptionRequest) -> tuple[object, ...]:
+    """What two questions of one id must have in common, so that one answer is for both."""
+    return request.options, request.grants, request.context.get(WALLS)
+
+
 def insert_row(connection: sqlite3.Connection, question: Question, now: Moment) -> int:
     request, ends = question.request, now.after(question.lifetime)
     content = {name: getattr(request, name) for name in ("id", "title", "message")}
     content |= {"options": [asdict(option) for option in request.options], "session_id": request.session_id}
+    content |= {"grants": [asdict(tick) for tick in request.grants]}
     texts = (request.id, json.dumps(content), question.context, json.dumps(question.single_use))
     values = (*texts, question.is_held, now.wall, ends.wall, now.boot, ends.steady, question.owner)
     return int(connection.execute(_INSERT, values).lastrowid or 0)
@@ -313,7 +324,7 @@ def renew(connection: sqlite3.Connection, tickets: Iterable[Ticket], now: Moment
 
 def write_answer(connection: sqlite3.Connection, seq: int, answer: OptionAnswer, now: Moment) -> None:
     kept = now.after(KEPT_ANSWER_SECONDS)
-    said = (answer.option_id, answer.channel, answer.answered_at)
+    said = (answer.option_id, answer.channel, answer.answered_at, json.dumps(answer.grants), answer.reason)
     connection.execute(_ANSWER, (*said, kept.wall, kept.boot, kept.steady, seq))
 
 

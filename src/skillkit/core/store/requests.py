@@ -15,7 +15,7 @@ from skillkit.core.exceptions import ConfigurationError, RequestClosedError
 from skillkit.core.store import request_rows as rows
 from skillkit.core.store.request_rows import Question, Row, Ticket, moment_now
 from skillkit.core.store.state import StateStore
-from skillkit.core.values.questions import Option, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import REASON_CHARACTERS, Option, OptionAnswer, OptionRequest
 from skillkit.core.values.text import grouped
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "question_from",
     "require_channel",
     "require_offered",
+    "require_reason",
 ]
 
 OptionLike = Option | tuple[str, str] | str
@@ -35,6 +36,8 @@ MESSAGE_CHARACTERS = 20_000
 NAME_CHARACTERS = 256
 CONTEXT_CHARACTERS = 4_000_000
 MOST_OPTIONS = 50
+MOST_TICKS = 100
+TICK_CHARACTERS = 5_000  # a path may be as long as the kernel takes
 LONGEST_LIFE_SECONDS = 30 * 86_400
 
 
@@ -109,7 +112,16 @@ class Requests:
             row = rows.newest_row(connection, request_id)
             return rows.take(connection, row) if row is not None and row.waits_for_its_taker(moment_now()) else None
 
-    def answer(self, request_id: str, option_id: str, channel: str, created_at: float | None) -> OptionAnswer:
+    def answer(
+        self,
+        request_id: str,
+        option_id: str,
+        channel: str,
+        created_at: float | None = None,
+        *,
+        grants: tuple[str, ...] = (),
+        reason: str = "",
+    ) -> OptionAnswer:
         if not self._store.path.exists():
             raise _closed_error(request_id, None)
         with self._erasing() as connection:
@@ -123,8 +135,8 @@ class Requests:
                 raise RequestClosedError(
                     f"The request {request_id!r} was asked anew meanwhile. Look at it again.", request_id=request_id
                 )
-            require_offered(row.request, option_id)
-            answer = OptionAnswer(option_id, channel, time.time(), request_id)
+            require_offered(row.request, option_id, grants)
+            answer = OptionAnswer(option_id, channel, time.time(), request_id, grants=grants, reason=reason)
             rows.write_answer(connection, row.seq, answer, now)
         return answer
 
@@ -206,12 +218,17 @@ def question_from(
     return Question(request, _context_text(request.context), expires_in, tuple(single_use), is_held, owner)
 
 
-def require_offered(request: OptionRequest, option_id: str) -> None:
+def require_offered(request: OptionRequest, option_id: str, grants: Iterable[str] = ()) -> None:
+    """One of its options, and of its ticks none that it does not have."""
     offered = [option.id for option in request.options]
     if option_id not in offered:
         raise ConfigurationError(
             f"{option_id!r} is no option of the request {request.id}. Answer with one of: {', '.join(offered)}."
         )
+    ticks = [tick.id for tick in request.grants]
+    if unknown := [each for each in grants if each not in ticks]:
+        what = f"It offers: {', '.join(ticks)}." if ticks else "It offers nothing."
+        raise ConfigurationError(f"{unknown[0]!r} is not offered by the request {request.id}. {what}")
 
 
 def options_from(given: Iterable[OptionLike]) -> tuple[Option, ...]:
@@ -243,9 +260,19 @@ def _require_storable(request: OptionRequest) -> None:
     for option in request.options:
         _require_name(option.id, "An option's id")
         _require_text(option.label, "An option's label", NAME_CHARACTERS)
-    names = [option.id for option in request.options]
+    _require_unlike("option", [option.id for option in request.options])
+    if len(request.grants) > MOST_TICKS:
+        raise ConfigurationError(f"A request offers at most {MOST_TICKS} grants, not {len(request.grants)}.")
+    for tick in request.grants:
+        for text, what in ((tick.id, "A tick's id"), (tick.label, "A tick's label")):
+            _require_text(text, what, TICK_CHARACTERS)
+        _require_text(tick.warning, "A tick's warning", TICK_CHARACTERS, may_be_empty=True)
+    _require_unlike("tick", [tick.id for tick in request.grants])
+
+
+def _require_unlike(what: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
-        raise ConfigurationError(f"Each option has an id of its own; these do not: {', '.join(names)}.")
+        raise ConfigurationError(f"Each {what} has an id of its own; these do not: {', '.join(names)}.")
 
 
 def _require_text(text: object, what: str, limit: int, *, may_be_empty: bool = False) -> None:
@@ -263,6 +290,10 @@ def _require_name(text: object, what: str) -> None:
     _require_text(text, what, NAME_CHARACTERS)
     if not str(text).isprintable():
         raise ConfigurationError(f"{what} has only characters that can be seen; {text!r} has others.")
+
+
+def require_reason(reason: str) -> None:
+    _require_text(reason, "A reason", REASON_CHARACTERS, may_be_empty=True)
 
 
 def require_channel(channel: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.paths import real_path
 from skillkit.core.store.state import StateStore
 from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.needs import Grant
 from skillkit.core.values.text import storable
 
 __all__ = ["AGENT_OWNER", "SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals", "first_covering"]
@@ -22,13 +24,13 @@ NO_SESSION = ""
 AGENT_OWNER = "(agent)"
 """Stands for a skill's name where an agent file was approved; no skill can have it."""
 
-_COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at, walls from approvals"
-_INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at, walls)
-    values (?, ?, ?, ?, ?, ?, ?, ?)"""
+_COLUMNS = "select kind, session, skill, folder, digest, channel, approved_at, walls, ticks from approvals"
+_INSERT = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at, walls, ticks)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _ON_LOAD = """select case session when '' then 'trust' else 'session' end,
-    session, skill, folder, digest, channel, approved_at, walls from on_load"""
+    session, skill, folder, digest, channel, approved_at, walls, ticks from on_load"""
 _INSERT_ON_LOAD = """insert or replace into on_load
-    (session, skill, folder, digest, commands, channel, approved_at, walls) values (?, ?, ?, ?, ?, ?, ?, ?)"""
+    (session, skill, folder, digest, commands, channel, approved_at, walls, ticks) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _DELETE_ON_LOAD = "delete from on_load where session = ? and skill = ? and folder = ?"
 _DELETE = "delete from approvals where kind = ? and session = ? and skill = ? and folder = ?"
 
@@ -48,6 +50,10 @@ class Approval:
     approved_at: float
     walls: Bounds | None
     """What a run may get under it; None covers none."""
+    ticks: tuple[Grant, ...] = ()
+    """What the person ticked with it, of which each run under it gets what policy lets be granted."""
+    left: tuple[str, ...] = ()
+    """What they were offered and did not tick: not asked about again in that session."""
 
 
 class StandingApprovals:
@@ -66,6 +72,8 @@ class StandingApprovals:
         channel: str,
         walls: Bounds,
         on_load: str = "",
+        ticks: tuple[Grant, ...] = (),
+        left: tuple[str, ...] = (),
     ) -> Approval:
         """Holds for this session only; a new digest of the same skill takes the place of the old one.
 
@@ -73,7 +81,8 @@ class StandingApprovals:
         """
         if not session_id:
             raise ConfigurationError("An approval for a session needs the session's id; ask for a single run instead.")
-        approval = Approval("session", session_id, skill, real_path(folder), digest, channel, time.time(), walls)
+        place, now = real_path(folder), time.time()
+        approval = Approval("session", session_id, skill, place, digest, channel, now, walls, ticks, left)
         return self._keep(approval, on_load)
 
     def trust(
@@ -134,11 +143,16 @@ class StandingApprovals:
         self._remove(gone)
         return gone
 
-    def last_approved_digest(self, skill: str, folder: str | Path) -> str | None:
-        """Of what a person approved last, to show what changed since."""
+    def last_approved(self, skill: str, folder: str | Path) -> Approval | None:
+        """What a person approved last."""
         place = (storable(skill), storable(real_path(folder)))
         found = self._find("where skill = ? and folder = ? order by seq desc limit 1", *place)
-        return found[0].digest if found else None
+        return found[0] if found else None
+
+    def last_approved_digest(self, skill: str, folder: str | Path) -> str | None:
+        """Of what a person approved last, to show what changed since."""
+        found = self.last_approved(skill, folder)
+        return found.digest if found else None
 
     def digests(self) -> frozenset[str]:
         """Everything some approval is about; their copies are kept."""
@@ -170,21 +184,34 @@ class StandingApprovals:
         names = map(storable, (approval.session_id or NO_SESSION, approval.skill, approval.folder))
         place = (approval.kind, *names)
         walls = approval.walls.to_text() if approval.walls else ""
+        ticks = json.dumps({"given": [grant.id for grant in approval.ticks], "left": approval.left})
         oldest = approval.approved_at - SESSION_APPROVAL_SECONDS
         with self._store.transaction() as connection:
             connection.execute("delete from approvals where kind = 'session' and approved_at < ?", (oldest,))
             connection.execute(_DELETE, place)
-            connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at, walls))
+            connection.execute(_INSERT, (*place, approval.digest, approval.channel, approval.approved_at, walls, ticks))
             if on_load:
-                said = (approval.digest, on_load, approval.channel, approval.approved_at, walls)
+                said = (approval.digest, on_load, approval.channel, approval.approved_at, walls, ticks)
                 connection.execute("delete from on_load where session <> '' and approved_at < ?", (oldest,))
                 connection.execute(_INSERT_ON_LOAD, (*place[1:], *said))
         return approval
 
 
-def first_covering(approvals: Iterable[Approval], walls: Bounds) -> Approval | None:
-    """The first under which a run within these walls gets nothing that was not shown."""
-    return next((each for each in approvals if each.walls is not None and each.walls.hold(walls)), None)
+def first_covering(approvals: Iterable[Approval], walls: Bounds, lasting: tuple[Grant, ...] = ()) -> Approval | None:
+    """The first under which a run within these walls gets nothing that was not shown, or given for good since.
+
+    `lasting` are the grants that the walls have: a person's act of its own, which does not end trust. A yes for a
+    session is for the walls that it was given with, so that one more grant asks once more.
+    """
+
+    def covers(approval: Approval) -> bool:
+        if approval.walls is None:
+            return False
+        if approval.kind == "trust":
+            return approval.walls.with_grants(lasting).hold(walls)
+        return approval.walls.hold(walls.with_grants(approval.ticks))
+
+    return next(filter(covers, approvals), None)
 
 
 def _holds(approval: Approval, session: str) -> bool:
@@ -195,5 +222,16 @@ def _holds(approval: Approval, session: str) -> bool:
 
 
 def _approval_from(values: tuple[Any, ...]) -> Approval:
-    kind, session, skill, folder, digest, channel, approved_at, walls = values
-    return Approval(kind, session or None, skill, folder, digest, channel, approved_at, Bounds.from_text(walls))
+    kind, session, skill, folder, digest, channel, approved_at, walls, ticks = values
+    within = Bounds.from_text(walls)
+    given, left = _ticks_from(ticks)
+    return Approval(kind, session or None, skill, folder, digest, channel, approved_at, within, given, left)
+
+
+def _ticks_from(text: str) -> tuple[tuple[Grant, ...], tuple[str, ...]]:
+    """Nothing of what cannot be read: it opens nothing."""
+    try:
+        kept = json.loads(text) if text else {"given": (), "left": ()}
+        return tuple(map(Grant.from_id, kept["given"])), tuple(map(str, kept["left"]))
+    except (AttributeError, KeyError, TypeError, ValueError, ConfigurationError):
+        return (), ()

@@ -20,11 +20,13 @@ from skillkit.core.store.requests import (
     options_from,
     question_from,
     require_channel,
+    require_reason,
 )
 from skillkit.core.store.state import StateStore, state_folder
 from skillkit.core.store.subscription import LOOK_SECONDS, Subscriber, Subscription
 from skillkit.core.store.trust import Approval, StandingApprovals
-from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.needs import Grant
+from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest, grant_ids
 
 __all__ = ["LIFETIME_SECONDS", "World"]
 
@@ -124,13 +126,25 @@ class World:
         """The request while it can be answered, then what became of it; the newest of its id."""
         return self._requests.find(request_id)
 
-    def answer(self, request_id: str, option_id: str, channel: str, *, created_at: float | None = None) -> OptionAnswer:
+    def answer(
+        self,
+        request_id: str,
+        option_id: str,
+        channel: str,
+        *,
+        grants: Iterable[str | Grant] = (),
+        reason: str = "",
+        created_at: float | None = None,
+    ) -> OptionAnswer:
         """The first answer wins; RequestClosedError says who was first, or why it is too late.
 
-        With `created_at`, the answer is for the question that was asked at that moment and for no later one.
+        `grants` are ticked of what the request offers; a `reason` with a no is told to the model. With `created_at`,
+        the answer is for the question that was asked at that moment and for no later one.
         """
         require_channel(channel)
-        answer = self._requests.answer(request_id, option_id, channel, created_at)
+        require_reason(reason)
+        ticked = grant_ids(grants)
+        answer = self._requests.answer(request_id, option_id, channel, created_at, grants=ticked, reason=reason)
         self._subscription().look_now()
         return answer
 

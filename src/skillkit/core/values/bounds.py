@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from skillkit.core.values.grants import names_of, rule_of
 from skillkit.core.values.hosts import HostRule
+from skillkit.core.values.needs import Grant
 
 __all__ = ["ANY_WORKSPACE", "Bounds"]
 
 ANY_WORKSPACE = "*"
 """In the place of a workspace: whichever a run has, as trust is given before there is one."""
 
+_LATER = frozenset(("hosts", "secrets"))
 # From the widest: each lets a run do and see at least what those after it do.
 TIERS = ("none", "job", "landlock", "seatbelt", "bubblewrap")
 
@@ -27,8 +30,6 @@ class Bounds:
     as_root: bool
     """Nothing counts the processes of root."""
     network: bool
-    hosts: tuple[str, ...]
-    """Those it may reach without the whole network, as rules."""
     filesystem: bool
     argument_paths: bool
     """Whether it may read what its arguments name."""
@@ -50,6 +51,10 @@ class Bounds:
     limits: tuple[tuple[str, int], ...]
     seconds: float
     """After which it is stopped."""
+    secrets: tuple[str, ...] = ()
+    """Names of the keys that were granted."""
+    hosts: tuple[str, ...] = ()
+    """Those it may reach without the whole network, as rules."""
 
     def hold(self, run: Bounds) -> bool:
         """Whether a run with the other bounds gets nothing that is not within these; a field excuses no other."""
@@ -66,25 +71,46 @@ class Bounds:
                 _are_inside(run.writable, self.writable),
                 {*run.variables} <= {*self.variables} or self.all_variables,
                 run.all_variables <= self.all_variables,
-                run.working_directory == self.working_directory,
+                # Beside a script that starts in its skill lies nothing but what was approved.
+                run.working_directory in (self.working_directory, "skill"),
                 run.home in (self.home, "fresh"),
                 run.interpreter in (*self.interpreters, self.interpreter),
                 run.interpreter != self.interpreter or run.program == self.program,
+                {*run.secrets} <= {*self.secrets},
                 _are_no_higher(run.limits, self.limits),
                 run.seconds <= self.seconds,
             )
         )
 
+    def with_grants(self, grants: Iterable[Grant]) -> Bounds:
+        """The same, and these are given too."""
+        given = tuple(grants)
+        if not given:
+            return self
+        folder = names_of("working_directory", given)
+        return replace(
+            self,
+            readable=_joined(self.readable, names_of("read", given)),
+            writable=_joined(self.writable, names_of("write", given)),
+            variables=_joined(self.variables, names_of("variable", given)),
+            interpreters=_joined(self.interpreters, names_of("interpreter", given)),
+            secrets=_joined(self.secrets, names_of("secret", given)),
+            hosts=_joined(self.hosts, (rule_of(grant) for grant in given if grant.kind == "host")),
+            working_directory=folder[-1] if folder else self.working_directory,
+        )
+
     def to_text(self) -> str:
-        """As JSON, always the same for the same bounds."""
-        return json.dumps(asdict(self), sort_keys=True)
+        """As JSON, always the same for the same bounds; what came later stands there only where there is some."""
+        told = asdict(self)
+        return json.dumps({name: told[name] for name in told if name not in _LATER or told[name]}, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: str) -> Bounds | None:
         """None for what another version wrote, or nobody: it holds nothing."""
         try:
             kept = json.loads(text)
-            made = cls(**{each.name: _as_tuples(kept[each.name]) for each in fields(cls)})
+            named = [each.name for each in fields(cls) if each.name not in _LATER or each.name in kept]
+            made = cls(**{name: _as_tuples(kept[name]) for name in named})
         except (KeyError, TypeError, ValueError):
             return None
         return made if made.to_text() == text else None
@@ -92,6 +118,10 @@ class Bounds:
 
 def _is_narrower(tier: str, shown: str) -> bool:
     return tier in TIERS and shown in TIERS and TIERS.index(tier) > TIERS.index(shown)
+
+
+def _joined(own: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*own, *more)))
 
 
 def _as_tuples(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can say

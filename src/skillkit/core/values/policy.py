@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.hosts import HostRule
+from skillkit.core.values.needs import GRANT_KINDS
 
 __all__ = [
     "FIELDS",
@@ -79,6 +80,7 @@ class ScriptPolicy:
     writable_paths: tuple[Path, ...] = ()
     grant_argument_paths: bool = True
     home: str = "fresh"
+    grantable: tuple[str, ...] = ()
     sandbox: str = "required"
     limits: Limits = field(default_factory=Limits)
 
@@ -167,6 +169,13 @@ def _read_names(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
 
 def _read_hosts(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
     return tuple(HostRule.from_id(item).id for item in _read_names(name, value))
+
+
+def _read_kinds(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
+    kinds = _read_names(name, value)
+    if unknown := [kind for kind in kinds if kind not in GRANT_KINDS]:
+        raise ConfigurationError(f"{name} names {unknown[0]!r}; what can be granted is: {', '.join(GRANT_KINDS)}.")
+    return kinds
 
 
 def _read_paths(name: str, value: Any) -> tuple[Path, ...]:  # noqa: ANN401
@@ -268,6 +277,7 @@ FIELDS: dict[str, PolicyField] = {
         partial(_is_no_looser, ("kept", "fresh")),
         "in a fresh home nothing is left of earlier runs",
     ),
+    "grantable": NAMES._replace(values=f"list of: {', '.join(GRANT_KINDS)}", read=_read_kinds),
     "sandbox": _choice(
         ("required", "preferred", "off"),
         partial(_is_no_looser, ("off", "preferred", "required")),
@@ -280,14 +290,20 @@ PATH_LISTS = tuple(name for name, row in FIELDS.items() if row is PATHS)
 LOCKED = ScriptPolicy(approval="always")
 """Nothing runs."""
 
-GUARDED = ScriptPolicy(allow_scripts=True, home="kept")
+GUARDED = ScriptPolicy(allow_scripts=True, home="kept", grantable=GRANT_KINDS)
 """Walls required, a person asked on the first run; what agents get unless told otherwise."""
 
-STANDARD = ScriptPolicy(allow_scripts=True, approval="never", home="kept", sandbox="preferred")
+STANDARD = ScriptPolicy(allow_scripts=True, approval="never", home="kept", sandbox="preferred", grantable=GRANT_KINDS)
 """Walls where the machine has them, nobody asked; what Python callers get."""
 
 TRUSTED = ScriptPolicy(
-    allow_scripts=True, allow_network=True, allow_filesystem=True, approval="never", home="kept", sandbox="off"
+    allow_scripts=True,
+    allow_network=True,
+    allow_filesystem=True,
+    approval="never",
+    home="kept",
+    sandbox="off",
+    grantable=GRANT_KINDS,
 )
 """No walls: scripts run with the caller's own rights."""
 

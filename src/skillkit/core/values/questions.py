@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.needs import Grant, Need
 
 __all__ = [
     "ANSWER_SECONDS",
     "OPTIONS",
+    "REASON_CHARACTERS",
+    "SAME_AGAIN",
     "SINGLE_USE",
+    "WALLS",
     "Approver",
     "Cancel",
     "FileChange",
@@ -22,6 +26,8 @@ __all__ = [
     "Prompt",
     "PromptCommand",
     "RiskFlag",
+    "Tick",
+    "grant_ids",
 ]
 
 
@@ -48,9 +54,38 @@ SINGLE_USE = "single_use"
 """Where a script's request says in its context which answers are for one of its askers alone."""
 
 
+REASON_CHARACTERS = 2_000
+"""Of what a person says with a no: it goes to a model."""
+
+SAME_AGAIN = "again"
+"""The id of the tick that stands for everything a skill had before it changed."""
+
+
+WALLS = "walls_digest"
+"""Where a script's request says in its context which folders its roles stand for; its id does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One thing that a yes may open too, where a person ticks it; none is ticked beforehand."""
+
+    id: str
+    """A grant's, or SAME_AGAIN."""
+    label: str
+    warning: str = ""
+    """What to think of before it is ticked; most have none."""
+
+
+def grant_ids(grants: Iterable[str | Grant]) -> tuple[str, ...]:
+    """As answers name them: by id, each once."""
+    if isinstance(grants, str):
+        raise ConfigurationError(f"Grants are a list; {grants!r} is one text. Write [{grants!r}].")
+    return tuple(dict.fromkeys(each.id if isinstance(each, Grant) else str(each) for each in grants))
+
+
 @dataclass(frozen=True, slots=True)
 class OptionRequest:
-    """A question to a person, answered by the id of one option."""
+    """A question to a person, answered by the id of one option, and with a yes the ids of what is ticked."""
 
     id: str
     title: str
@@ -60,6 +95,8 @@ class OptionRequest:
     session_id: str | None = None
     created_at: float = dataclasses.field(default=0.0, compare=False)
     expires_at: float = dataclasses.field(default=0.0, compare=False)
+    grants: tuple[Tick, ...] = ()
+    """What a yes may open beyond the walls that are shown."""
 
     @property
     def single_use(self) -> tuple[str, ...]:
@@ -79,6 +116,10 @@ class OptionAnswer:
     channel: str
     answered_at: float
     request_id: str = ""
+    grants: tuple[str, ...] = ()
+    """The ids of what was ticked, among what the request offered."""
+    reason: str = ""
+    """What the person says with it; with a no it goes to the model."""
     note: str = ""
     """What else happened while it was asked, for the record."""
 
@@ -153,6 +194,10 @@ class Prompt:
     """The digest of what was approved last, where its copy is there to compare with."""
     reach: str = ""
     """What the walls leave open, on one short line; the worst first."""
+    needs: tuple[Need, ...] = ()
+    """What the skill uses beyond its folder, those that are met too."""
+    had: tuple[str, ...] = ()
+    """What a person had given it before it changed, in words."""
 
     @property
     def unseen(self) -> int:
@@ -182,8 +227,10 @@ class Prompt:
                 digest=kept["digest"],
                 approved=kept.get("approved", ""),
                 reach=kept.get("reach", ""),
+                needs=tuple(Need(**each) for each in kept.get("needs", ())),
+                had=tuple(kept.get("had", ())),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"A request's prompt is not as skillkit writes it ({error}). Ask again with this version."
             ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.hosts import HostUse
+from skillkit.core.values.needs import Grant, Need
 from skillkit.core.values.questions import OptionRequest
 from skillkit.core.values.skills import Workspace
 
@@ -119,6 +120,8 @@ class ScriptCommand:
     """Where the skill's text asks for this run, and nobody else: the digest of all commands it asks for together."""
     is_program: bool = False
     """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
+    grants: tuple[Grant, ...] = ()
+    """What a person gave its skill, for good or with a yes, and what this run was resolved with."""
 
     @property
     def working_directory(self) -> str:
@@ -269,9 +272,22 @@ class PreparedRun:
     channel: str | None = None
     """Through which the approval came that allows this."""
     bounds: Bounds | None = None
-    """What a person's word for this is about, where one is asked for or was given."""
+    """What a person's word for this is about, where one is asked for or was given: the walls before any tick."""
+    ticks: tuple[Grant, ...] = ()
+    """What that word opens beyond them."""
+    offered: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict, hash=False)
+    """What the request offers, by the ids of its ticks."""
+    again: Callable[[Sequence[Grant]], ScriptCommand] | None = field(default=None, repr=False, compare=False)
+    """The same call, resolved with other grants."""
+    needs: Callable[[], tuple[Need, ...]] | None = field(default=None, repr=False, compare=False)
+    """What the script uses beyond its skill's folder, read when somebody asks."""
     asked_for: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What the record says of a call that could not be made a command."""
+
+    @property
+    def within(self) -> Bounds | None:
+        """The walls and the ticks together: what the run may get, and no more."""
+        return None if self.bounds is None else self.bounds.with_grants(self.ticks)
 
     @property
     def command(self) -> ScriptCommand:

@@ -10,14 +10,28 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Interrupt, interrupt
+from pydantic import BaseModel, ConfigDict, Field
 
 from skillkit.core.exceptions import ApprovalUnavailableError
-from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import REASON_CHARACTERS, Cancel, OptionAnswer, OptionRequest, grant_ids
 from skillkit.core.values.text import map_texts, visible
 
 __all__ = ["InterruptApprover", "session_of"]
 
-Answer = Literal["yes_once", "yes_in_session", "no"]
+Word = Literal["yes_once", "yes_in_session", "no"]
+
+
+class AnswerWithGrants(BaseModel):
+    """An option, what is ticked of what the question offers, and with a no what the model is told."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    option_id: Word
+    grants: list[str] = Field(default_factory=list)
+    reason: str = Field(default="", max_length=REASON_CHARACTERS)
+
+
+Answer = Word | AnswerWithGrants
 
 # LangGraph names none of these in its public modules. Where one is missing, nobody can be asked.
 CHECKPOINTER = "__pregel_checkpointer"
@@ -47,7 +61,9 @@ class InterruptApprover:
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:  # noqa: ARG002
         said: Answer = interrupt(_payload_of(request), response_schema=Answer)  # type: ignore[call-overload]
         self._require_asked(request)
-        return OptionAnswer(said, self.channel, time.time(), request.id)
+        given = AnswerWithGrants.model_validate({"option_id": said} if isinstance(said, str) else said)
+        ticks = grant_ids(given.grants)
+        return OptionAnswer(given.option_id, self.channel, time.time(), request.id, ticks, given.reason)
 
     def _require_asked(self, request: OptionRequest) -> None:
         """LangGraph gives answers by their order in a step, and calls that share a step may change places."""
@@ -88,6 +104,8 @@ def _payload_of(request: OptionRequest) -> dict[str, Any]:
         # A skill's words could hide or reorder others.
         **map_texts(visible, shown),
         "options": [{"id": option.id, "label": option.label} for option in request.options],
+        # Ids go back as they are; none is ticked beforehand.
+        "grants": [{"id": tick.id, "label": visible(tick.label), "warning": tick.warning} for tick in request.grants],
     }
 
 

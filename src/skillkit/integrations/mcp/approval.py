@@ -30,7 +30,13 @@ from skillkit.core.ask.approvals import Cancellation
 from skillkit.core.ask.haste import form_seconds
 from skillkit.core.exceptions import ApprovalUnavailableError
 from skillkit.core.store.world import LIFETIME_SECONDS
-from skillkit.core.values.questions import ANSWER_SECONDS, Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.questions import (
+    ANSWER_SECONDS,
+    Approver,
+    Cancel,
+    OptionAnswer,
+    OptionRequest,
+)
 from skillkit.integrations.mcp import in_unicode
 from skillkit.integrations.mcp.local import Asking, Deadline, LocalApprover, Tell, untold
 from skillkit.present.form import form_text, headline
@@ -49,6 +55,7 @@ __all__ = [
 
 FIELD = "answer"
 INPUT = "approval"
+TICK, NO = "open_", "no"
 TITLED_OPTIONS_SINCE = "2025-11-25"
 LOOK_SECONDS = 0.05
 STATE_SECONDS = ANSWER_SECONDS
@@ -103,20 +110,41 @@ def form_of(request: OptionRequest, protocol_version: str) -> types.ElicitReques
         labels = [option.label for option in request.options]
         choices = {"enum": [option.id for option in request.options], "enumNames": labels}
     field = {"type": "string", "title": in_unicode(headline(request)), **choices}
-    schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
+    schema = {"type": "object", "properties": {FIELD: field, **_tick_fields(request)}, "required": [FIELD]}
     message = in_unicode(form_text(request, COLUMNS, source_rows=SOURCE_ROWS))
     return types.ElicitRequestFormParams(message=message, requested_schema=schema)
 
 
+def _tick_fields(request: OptionRequest) -> dict[str, dict[str, Any]]:
+    """A switch for each thing that a yes may open too, none of them on.
+
+    No room for a reason: a second field that most leave empty is one more step before every yes, and in some hosts'
+    forms a trap.
+    """
+    fields: dict[str, dict[str, Any]] = {}
+    for number, tick in enumerate(request.grants, 1):
+        field: dict[str, Any] = {"type": "boolean", "title": in_unicode(f"Also open: {tick.label}"), "default": False}
+        fields[f"{TICK}{number}"] = {**field, **({"description": tick.warning} if tick.warning else {})}
+    return fields
+
+
+def _ticked(request: OptionRequest, content: Mapping[str, Any], chosen: str) -> tuple[str, ...]:
+    """Only what is plainly said counts, and with a no nothing."""
+    if chosen == NO:
+        return ()
+    return tuple(tick.id for number, tick in enumerate(request.grants, 1) if content.get(f"{TICK}{number}") is True)
+
+
 def _answer_from(request: OptionRequest, said: types.ElicitResult) -> OptionAnswer:
     """Declining is a no; a form that was closed or filled with something else is not an answer."""
-    chosen = "no" if said.action == "decline" else None
+    chosen = NO if said.action == "decline" else None
     if said.action == "accept":
         given = (said.content or {}).get(FIELD)
         chosen = next((option.id for option in request.options if given in (option.id, option.label)), None)
     if chosen is None:
         raise ApprovalUnavailableError.because("the question was closed without one of its answers")
-    return OptionAnswer(chosen, McpApprover.channel, time.time(), request.id)
+    ticks = _ticked(request, said.content or {}, chosen)
+    return OptionAnswer(chosen, McpApprover.channel, time.time(), request.id, ticks)
 
 
 class McpApprover:

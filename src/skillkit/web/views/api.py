@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from skillkit._version import __version__
-from skillkit.core.exceptions import RequestClosedError
+from skillkit.core.exceptions import ConfigurationError, RequestClosedError
 from skillkit.core.store.requests import PastRequest
 from skillkit.core.values.questions import OptionRequest
 from skillkit.web.context import context_of
@@ -50,14 +50,29 @@ async def answer_request(request: Request) -> Response:
         given = json.loads(body)
     except (ValueError, RecursionError):
         given = None
-    option_id = given.get("option_id") if isinstance(given, dict) else None
-    created_at = given.get("created_at") if isinstance(given, dict) else None
-    if not isinstance(option_id, str) or not (created_at is None or isinstance(created_at, int | float)):
-        return api_error(400, "bad_answer", 'An answer is a JSON object: {"option_id": "...", "created_at": 0.0}.')
-    return await run_in_threadpool(_answer, request, option_id, created_at)
+    option_id, created_at, grants, reason = _answer_fields(given if isinstance(given, dict) else {})
+    is_bad = not isinstance(option_id, str) or not (created_at is None or isinstance(created_at, int | float))
+    if is_bad or not all(isinstance(each, str) for each in (*grants, reason)):
+        told = (
+            'An answer is a JSON object: {"option_id": "...", "created_at": 0.0, "grants": ["..."], "reason": "..."}.'
+        )
+        return api_error(400, "bad_answer", told)
+    return await run_in_threadpool(_answer, request, option_id, created_at, tuple(grants), reason)
 
 
-def _answer(request: Request, option_id: str, created_at: float | None) -> Response:
+def _answer_fields(given: dict[str, Any]) -> tuple[Any, Any, list[Any], Any]:
+    grants = given.get("grants", [])
+    return (
+        given.get("option_id"),
+        given.get("created_at"),
+        grants if isinstance(grants, list) else [None],
+        given.get("reason", ""),
+    )
+
+
+def _answer(
+    request: Request, option_id: str, created_at: float | None, grants: tuple[str, ...], reason: str
+) -> Response:
     world, request_id = context_of(request).world, request.path_params["request_id"]
     found = world.find(request_id)
     if found is None:
@@ -68,7 +83,9 @@ def _answer(request: Request, option_id: str, created_at: float | None) -> Respo
     if option_id not in offered:
         return api_error(400, "no_such_option", f"Answer with one of: {', '.join(offered)}.")
     try:
-        answer = world.answer(request_id, option_id, CHANNEL, created_at=created_at)
+        answer = world.answer(request_id, option_id, CHANNEL, grants=grants, reason=reason, created_at=created_at)
+    except ConfigurationError as error:
+        return api_error(400, "no_such_grant", str(error))
     except RequestClosedError as error:
         now = world.find(request_id)
         return _closed(now) if isinstance(now, PastRequest) else api_error(409, "asked_anew", str(error))
@@ -117,6 +134,7 @@ def _structure(found: OptionRequest | PastRequest) -> dict[str, Any]:
         "title": request.title,
         "message": request.message,
         "options": [asdict(option) for option in request.options],
+        "grants": [asdict(tick) for tick in request.grants],
         "session_id": request.session_id,
         "created_at": request.created_at,
         "expires_at": request.expires_at,

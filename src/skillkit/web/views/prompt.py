@@ -57,7 +57,8 @@ def _require_texts(prompt: Prompt) -> None:
     flags = [text for risk in prompt.risks for text in (risk.kind, risk.message, risk.path)]
     changes = [text for change in prompt.changes or () for text in (change.kind, change.path, change.diff)]
     commands = [text for each in prompt.commands for text in (each.script, *each.argv, each.stdin, each.source)]
-    known = [prompt.skill, prompt.origin, *prompt.reasons, *prompt.walls, prompt.digest, prompt.approved]
+    known = [prompt.skill, prompt.origin, *prompt.reasons, *prompt.walls, prompt.digest, prompt.approved, *prompt.had]
+    known += [text for need in prompt.needs for text in (need.name, need.where, need.remedy)]
     numbers = [*(risk.line for risk in prompt.risks), *(change.unseen for change in prompt.changes or ())]
     if not prompt.commands:
         raise ConfigurationError("A request's prompt names nothing that would run. Ask again with this version.")
@@ -72,7 +73,8 @@ def fingerprint(request: OptionRequest) -> str:
     What a request carries does not change while it waits, so the moment of asking stands for it.
     """
     options = [[option.id, option.label] for option in request.options]
-    shown = [request.id, request.title, request.message, options, request.session_id, request.created_at]
+    ticks = [[tick.id, tick.label, tick.warning] for tick in request.grants]
+    shown = [request.id, request.title, request.message, options, ticks, request.session_id, request.created_at]
     return sha256(json.dumps(shown).encode()).hexdigest()
 
 
@@ -82,6 +84,8 @@ def prompt_values(request_id: str, prompt: Prompt, links: Links) -> dict[str, An
     kinds = [change.kind for change in prompt.changes or ()]
     return {
         "prompt": prompt,
+        "needs": sorted(prompt.needs, key=lambda need: need.is_met),
+        "had": ", ".join(prompt.had),
         "risks": [(risk, _line_of(request_id, prompt, risk, links)) for risk in prompt.risks[:RISKS_LISTED]],
         "counted_changes": ", ".join(f"{kinds.count(kind):,} {kind}" for kind in CHANGE_KINDS if kind in kinds),
         "changes": [

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from skillkit.core.ask.changes import whole_changes
 from skillkit.core.exceptions import RequestClosedError
 from skillkit.core.store.requests import PastRequest
-from skillkit.core.values.questions import OptionRequest
+from skillkit.core.values.questions import REASON_CHARACTERS, OptionRequest
 from skillkit.present.request import change_text, scopes_of
 from skillkit.web.access.gate import session_of
 from skillkit.web.context import context_of
@@ -35,6 +35,9 @@ __all__ = [
 CHANNEL = "web"
 LISTED, LISTED_PAST = 500, 200
 LARGEST_BODY = 64_000
+MOST_FIELDS = 120
+Given = tuple[str, tuple[str, ...], str]
+"""The option, what is ticked, and what the person says."""
 # So long a page must have been shown before a yes counts: a click meant for something else is not an answer.
 CAREFUL_SECONDS = 0.6
 OK, ANSWERED_BEFORE, GONE, TOO_EARLY = 200, 409, 410, 425
@@ -134,12 +137,14 @@ async def answer_page(request: Request) -> Response:
     if body is None:
         return problem_page(request, 413, "That is too much", "Answer with one of the buttons.")
     try:
-        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:  # more fields than any form of ours has
         form = {}
-    # A field that is given twice is given not at all.
-    token, option_id = (form[name][0] if len(form.get(name, ())) == 1 else "" for name in ("token", "option"))
-    return await run_in_threadpool(_answer, request, token, option_id)
+    # A field that is given twice is given not at all; only of ticks there are several.
+    names = ("token", "option", "reason")
+    token, option_id, reason = (form[name][0] if len(form.get(name, ())) == 1 else "" for name in names)
+    given = (option_id, tuple(form.get("grant", ())), reason[:REASON_CHARACTERS])
+    return await run_in_threadpool(_answer, request, token, given)
 
 
 async def body_of(request: Request) -> bytes | None:
@@ -155,7 +160,8 @@ async def body_of(request: Request) -> bytes | None:
     return content
 
 
-def _answer(request: Request, token: str, option_id: str) -> Response:
+def _answer(request: Request, token: str, given: Given) -> Response:
+    option_id, grants, _ = given
     context = context_of(request)
     found = context.world.find(request.path_params["request_id"])
     if found is None:
@@ -166,17 +172,21 @@ def _answer(request: Request, token: str, option_id: str) -> Response:
     age = context.access.form_age(token, session_of(request, context.access), fingerprint(found))
     if age is None:
         return _open_page(request, question, status=Refusal.FORM.status, notice=UNPROVEN)
-    if option_id not in [option.id for option in question.options]:
+    is_offered = option_id in [option.id for option in question.options]
+    are_offered = option_id == NO or {tick.id for tick in found.grants}.issuperset(grants)
+    if not is_offered or not are_offered:
         return _open_page(request, question, status=400, notice=NOT_OFFERED)
     if option_id != NO and age < CAREFUL_SECONDS:
         return _open_page(request, question, status=TOO_EARLY, notice=TOO_QUICK)
-    return _keep_answer(request, found, option_id)
+    return _keep_answer(request, found, given)
 
 
-def _keep_answer(request: Request, asked: OptionRequest, option_id: str) -> Response:
-    world = context_of(request).world
+def _keep_answer(request: Request, asked: OptionRequest, given: Given) -> Response:
+    """A no opens nothing, whatever is ticked beside it."""
+    world, (option_id, ticked, reason) = context_of(request).world, given
+    grants = () if option_id == NO else ticked
     try:
-        world.answer(asked.id, option_id, CHANNEL, created_at=asked.created_at)
+        world.answer(asked.id, option_id, CHANNEL, grants=grants, reason=reason, created_at=asked.created_at)
     except RequestClosedError:
         now = world.find(asked.id)
         if isinstance(now, PastRequest):

@@ -282,10 +282,11 @@ def test_a_variable_that_is_withheld_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("ZEBRA_API_KEY", "secret-value")
     result = run(tmp_path, {name: text})
     assert not result.success
-    assert (
-        result.hint
-        == "ZEBRA_API_KEY is set here, but scripts do not get it; name it in the policy key pass_environment."
-    )
+    by_grant = "ZEBRA_API_KEY is set here, but was not passed to it: skillkit grant demo --secret ZEBRA_API_KEY"
+    assert result.hint == by_grant
+    without_grants = run(tmp_path, {name: text}, policy=replace(WALLS, grantable=()))
+    by_policy = "ZEBRA_API_KEY is set here, but scripts do not get it; name it in the policy key pass_environment."
+    assert without_grants.hint == by_policy
     assert run(tmp_path, {name: text}, policy=replace(WALLS, pass_environment=("ZEBRA_API_KEY",))).success
 
 

@@ -64,7 +64,7 @@ def test_the_whole_command_line() -> None:
         ),
         isolation=Isolation(
             tier="bubblewrap",
-            files="mount namespace",
+            files="mount namespace; programs of /opt/py",
             network="its own loopback (network namespace, system call filter); unix sockets inside the walls",
             processes="pid, ipc, uts and user namespaces, no capabilities, system call filter",
             kill="pid namespace",

@@ -149,7 +149,7 @@ def test_paths_that_are_no_text_survive_the_instructions() -> None:
 def test_the_report_names_every_layer_and_what_is_missing() -> None:
     assert confined().isolation == Isolation(
         tier="landlock",
-        files="landlock ABI 7",
+        files="landlock ABI 7; programs of /opt/py",
         network="seccomp + landlock tcp",
         processes="landlock scope",
         kill="subreaper",

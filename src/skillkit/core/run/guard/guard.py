@@ -96,13 +96,15 @@ class Guard:
         self._trees: dict[str, Tree] = {}
         self._lock = threading.Lock()
 
-    def begin(self, roots: Iterable[str], timeout: float, *, has_mounts: bool = True) -> Guarded:
-        """What is guarded in these folders now; `end` has to follow, whatever comes between.
+    def begin(
+        self, roots: Iterable[str], timeout: float, *, has_mounts: bool = True, opened: Sequence[str] = ()
+    ) -> Guarded:
+        """What is guarded in these folders now, but for what a person `opened`; `end` has to follow in any case.
 
         Walls that have no mounts keep whole folders, and what lies at the top, by rule; for files further below
         they would have to close the folders around them, so those are put back afterwards.
         """
-        inside = tuple(dict.fromkeys(root for root in roots if os.path.isdir(root)))
+        inside = tuple(dict.fromkeys(root for root in roots if os.path.isdir(root) and root not in opened))
         if not inside:
             return NOTHING_GUARDED
         if os.path.lexists(aside := self._state_folder / ASIDE):  # before anything is moved there
@@ -112,7 +114,7 @@ class Guard:
             others = self._journal.going_on()
             looks: list[tuple[_Look, tuple[Place, ...]]] = []
             try:
-                looks.extend(self._look(root, timeout, others, has_mounts=has_mounts) for root in inside)
+                looks.extend(self._look(root, timeout, others, opened, has_mounts=has_mounts) for root in inside)
             except BaseException:
                 for look, _ in looks:
                     self._let_go(look)
@@ -179,13 +181,14 @@ class Guard:
             self._trees.clear()
 
     def _look(
-        self, root: str, timeout: float, others: Sequence[Before], *, has_mounts: bool
+        self, root: str, timeout: float, others: Sequence[Before], opened: Sequence[str], *, has_mounts: bool
     ) -> tuple[_Look, tuple[Place, ...]]:
         """What another run made that goes on is guarded as well, and yet not known: it is to be moved away."""
         tree = self._tree(root)
         began = time.time() - CLOCK_SECONDS
         places = self._seen(tree)
         known = [place for place in places if not any(_is_made_meanwhile(place, each) for each in others)]
+        closed = [place for place in known if not any(is_inside(place.path, each) for each in opened)]
         held = open_place(root)
         try:
             before = Before(
@@ -194,10 +197,11 @@ class Guard:
                 # A mount ends when somebody outside replaces what it is on, and then the script can write what came.
                 kept=frozenset(() if has_mounts else (place.path for place in known)),
                 began=began,
-                keepsakes=() if has_mounts else tuple(keepsakes_of(known, root)),
+                keepsakes=() if has_mounts else tuple(keepsakes_of(closed, root)),
                 folders=tree.folders(),
             )
-            return _Look(tree, before, self._journal.begin(before, timeout), held), places
+            guarded = tuple(each for each in places if not any(is_inside(each.path, path) for path in opened))
+            return _Look(tree, before, self._journal.begin(before, timeout), held), guarded
         except BaseException:
             os.close(held)
             raise

@@ -60,17 +60,17 @@ def needs_input(failure: Failure, text: str) -> str:
 
 def timed_out(failure: Failure) -> str:
     """A port it waited for, where one is known; else that it may take longer."""
-    said = f"{failure.stdout}\n{failure.stderr}"
-    ports = [int(found["port"]) for found in PORT.finditer("\n".join(tail(said)) or "")]
-    ports += [int(found["port"]) for found in PORT.finditer(failure.script)]
+    said = "\n".join((*tail(failure.stdout), *tail(failure.stderr), failure.script))
+    ports = [int(found["port"]) for found in PORT.finditer(said)]
     if not failure.has_network and failure.tier != "none":
         served = next((port for port in ports if is_served_here(port)), 0)
         if served:
             return not_this_machines(served)
-        if failure.tier == "landlock" and LOOPBACK.search(said + failure.script):
+        if failure.tier == "landlock" and LOOPBACK.search(said):
             return (
                 "Loopback is closed in the landlock walls, so the script cannot reach a server of its own; with "
                 "bubblewrap it can (Debian and Ubuntu: sudo apt-get install bubblewrap), or allow it with --network."
             )
     longer = f"; --timeout SECONDS allows up to {LONGEST}" if failure.command.timeout < LONGEST else ""
-    return f"It was stopped after {failure.command.timeout:g} seconds, its limit{longer}."
+    unit = "second" if failure.command.timeout == 1 else "seconds"
+    return f"It was stopped after {failure.command.timeout:g} {unit}, its limit{longer}."

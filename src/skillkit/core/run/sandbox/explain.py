@@ -38,6 +38,7 @@ RELATIVE = (
     re.compile(r"""['"\u2018`](?P<name>(?:\./)?[\w.][^'"\u2019`\n:]{0,200})['"\u2019`]"""),
 )
 COMPLAINT = re.compile(r"Permission denied|Read-only file system|EROFS:|EACCES:", re.IGNORECASE)
+WHOSE_LINE = re.compile(r": (?:line )?\d+: ")  # a shell names its script first
 MISSING = re.compile(r"No such file or directory|ENOENT|Permission denied|EACCES|cannot find the path", re.IGNORECASE)
 READ_ONLY = re.compile(r"Read-only file system|EROFS", re.IGNORECASE)
 NETWORK = re.compile(
@@ -202,7 +203,11 @@ def _paths(line: str) -> Iterator[str]:
 
     Of the others the last first: a shell names its script before the path that failed.
     """
-    found = [match for match in PATH.finditer(line) if not match.group(0).startswith("/dev/tcp/")]
+    found = [
+        match
+        for match in PATH.finditer(line)
+        if not match.group(0).startswith("/dev/tcp/") and not WHOSE_LINE.match(line, match.end())
+    ]
     for match in sorted(found, key=lambda each: (each.lastgroup == "bare", -each.start())):
         yield os.path.normpath(match[match.lastgroup or 0])
 

@@ -1,0 +1,238 @@
+"""What a person gave a skill -> what holds for its runs: in one place, between the flow and its stages.
+
+Theory of operation. A grant holds for one skill in one folder with one content, and only where policy lets its kind be
+granted. Walls are policy and grants: `policy` gives the policy that holds with them, and every stage goes by that one,
+so that none has to know where a path or a name came from. Keys are no part of a policy: their values are looked up
+when a run is about to start. What may be given is asked again at each use, because a name may lead elsewhere by now.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from skillkit.core.exceptions import ConfigurationError, ScriptRefusedError
+from skillkit.core.models import Skill
+from skillkit.core.models.digest import manifest_of
+from skillkit.core.paths import is_sayable, real_path
+from skillkit.core.paths.guarded_names import is_guarded_name
+from skillkit.core.resolve import require_grantable
+from skillkit.core.store.grants import KeptGrant, StandingGrants
+from skillkit.core.store.secrets import Secrets
+from skillkit.core.store.state import StateStore
+from skillkit.core.values.grants import grant_label, names_of, widened
+from skillkit.core.values.masking import Masker
+from skillkit.core.values.names import is_secret_name
+from skillkit.core.values.needs import Grant, Need
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.questions import SAME_AGAIN, OptionAnswer, Tick
+from skillkit.core.values.runs import PreparedRun, ScriptCommand, ScriptExecutionResult
+
+__all__ = ["NOTHING_GIVEN", "Given", "Granting", "ticked", "warning_of"]
+
+_REMEMBERED = 256
+_HINTED = 3
+BY_GRANT = "skillkit grant "
+_ALL_OR_NONE = ("landlock", "seatbelt")
+_OBEYED = "Agents, editors, shells or git obey what is in it: a script that writes there can act in your name later."
+_REMOVE = "'skillkit grant list' shows it, 'skillkit grant remove' ends it."
+_PRIVATE = "It can reach machines of your own network by that name."
+
+
+class Given(NamedTuple):
+    """What a person gave a skill for good."""
+
+    lasting: tuple[Grant, ...] = ()
+    """To the content that it has now."""
+    had: tuple[Grant, ...] = ()
+    """To other content; a person is told, and can give it again."""
+
+
+NOTHING_GIVEN = Given()
+
+
+class Granting:
+    """The grants of one world under one policy."""
+
+    def __init__(self, policy: ScriptPolicy, store: StateStore, state_folder: Path) -> None:
+        self._policy = policy
+        self._standing = StandingGrants(store)
+        self._state_folder = state_folder
+        self.secrets = Secrets()
+        self._widened: dict[tuple[Grant, ...], ScriptPolicy] = {(): policy}
+        self._needs: dict[tuple[str, str], tuple[Need, ...]] = {}  # by content: reading code takes its time
+
+    def of(self, skill: Skill | None) -> Given:
+        """What holds for the skill as it is now; a program has none. Most skills cost one look into the store."""
+        if skill is None or not self._policy.grantable or not is_sayable(skill.base_directory):
+            return NOTHING_GIVEN
+        kept = self._standing.of(skill.metadata.name, skill.base_directory)
+        if not kept:
+            return NOTHING_GIVEN
+        digest = manifest_of(real_path(skill.base_directory)).digest
+        lasting = self.usable(each.grant for each in kept if each.digest == digest)
+        return Given(lasting, tuple(each.grant for each in kept if each.digest != digest))
+
+    def usable(self, grants: Iterable[Grant]) -> tuple[Grant, ...]:
+        """Those that policy lets be given; one that can never be given any more is an error, and nothing runs."""
+        wanted = [grant for grant in grants if grant.kind in self._policy.grantable]
+        return tuple(grant for grant in wanted if self._is_there(grant))
+
+    def _is_there(self, grant: Grant) -> bool:
+        """A path that is gone opens nothing; one that leads elsewhere was led there."""
+        if grant.kind in ("read", "write") and not Path(grant.name).exists():
+            return False
+        try:
+            found = require_grantable(grant, self._state_folder)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"A grant does not hold any more: {error} {_REMOVE}") from error
+        if found != grant:
+            raise ConfigurationError(
+                f"A grant does not hold any more: {grant.name} leads to {found.name} by now; a script can have done "
+                f"that. {_REMOVE}"
+            )
+        return True
+
+    def policy(self, grants: Sequence[Grant]) -> ScriptPolicy:
+        """The one that holds with these; always the same value for the same grants."""
+        key = tuple(grants)
+        known = self._widened.get(key)
+        if known is None:
+            if len(self._widened) >= _REMEMBERED:
+                self._widened = {(): self._policy}
+            known = self._widened[key] = widened(self._policy, key)
+        return known
+
+    def keys(self, command: ScriptCommand) -> dict[str, str]:
+        """The values of the keys that the run was given, and of nobody else's."""
+        names = names_of("secret", (grant for grant in command.grants if grant.kind in self._policy.grantable))
+        found = {name: self.secrets.value(command.skill_name, name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def masker(self, command: ScriptCommand, keys: Mapping[str, str]) -> Masker:
+        """Knows the keys, and those variables that are keys by their name."""
+        named = [name for name in names_of("variable", command.grants) if is_secret_name(name)]
+        return Masker([*keys.values(), *(command.environment.get(name, "") for name in named)])
+
+    def give(self, skill: Skill, grants: Iterable[Grant], channel: str) -> list[KeptGrant]:
+        """Keeps them for the skill as it is now; ConfigurationError for what can never be given."""
+        digest = manifest_of(real_path(skill.base_directory)).digest
+        checked = [require_grantable(grant, self._state_folder) for grant in grants]
+        return self._standing.give(
+            checked, skill=skill.metadata.name, folder=skill.base_directory, digest=digest, channel=channel
+        )
+
+    def kept(self, skill: Skill) -> list[KeptGrant]:
+        """All that is kept about it, of whichever content."""
+        return self._standing.of(skill.metadata.name, skill.base_directory)
+
+    def revoke(self, skill: Skill, grants: Sequence[Grant] = ()) -> list[KeptGrant]:
+        """What it does not have any more; without grants, all."""
+        return self._standing.remove(skill.metadata.name, grants or None, folder=skill.base_directory)
+
+    # What a question offers, and what of it a yes opens.
+
+    def needs(self, skill: Skill, command: ScriptCommand, copy: Path, tier: str) -> tuple[Need, ...]:
+        """What the script uses, read from `copy`, and whether it is there for it with the grants that it has."""
+        from skillkit.core.needs import needs_of  # reads code; most runs ask nothing
+
+        key = (command.digest, command.script_name)
+        if key not in self._needs:
+            if len(self._needs) >= _REMEMBERED:
+                self._needs.clear()
+            metadata = replace(skill.metadata, skill_path=copy / skill.metadata.skill_path.name)
+            self._needs[key] = needs_of(Skill(metadata, copy), command.script_name)
+        found = self.looked_at(skill, self._needs[key], command.grants, tier, runs_types=command.interpreter == "node")
+        if command.interpreter not in self.policy(command.grants).allowed_interpreters:
+            remedy = f"skillkit grant {command.skill_name} --interpreter {command.interpreter}"
+            own = Need("interpreter", command.interpreter, "inferred", f"{command.script_name}:1", remedy=remedy)
+            found = (own, *(need for need in found if need.kind != "interpreter"))
+        return found
+
+    def looked_at(
+        self, skill: Skill, needs: Sequence[Need], grants: Sequence[Grant], tier: str, *, runs_types: bool = False
+    ) -> tuple[Need, ...]:
+        """The same needs, each with whether it is there for the skill under this policy with these grants."""
+        from skillkit.core.needs import met, surroundings_here
+
+        name = skill.metadata.name
+        unset = {need.name for need in needs if need.kind == "secret"} - os.environ.keys()
+        around = surroundings_here(
+            name,
+            self.policy(grants),
+            folder=skill.base_directory,
+            granted=[grant.id for grant in grants],
+            stored=[each for each in unset if self.secrets.has(name, each)],
+            tier=tier,
+            runs_types=runs_types,
+        )
+        return tuple(_told(need, around.policy, tier) for need in met(needs, around))
+
+    def hint(self, command: ScriptCommand, needs: Iterable[Need], result: ScriptExecutionResult) -> str:
+        """For a run that failed: what is set here, needed and was not given."""
+        policy = self.policy(command.grants)
+        kinds = [kind for kind in ("secret", "variable") if kind in policy.grantable]
+        held = [need for need in needs if need.kind in kinds and need.remedy.startswith(BY_GRANT)]
+        named = [need for need in held if need.name in result.stderr or need.name in result.stdout]
+        named = named or ([] if result.hint else held)
+        return " ".join(f"{need.name} is set here, but was not passed to it: {need.remedy}" for need in named[:_HINTED])
+
+    def offers(
+        self,
+        needs: Iterable[Need],
+        command: ScriptCommand,
+        *,
+        had: Iterable[Grant] = (),
+        left: Collection[str] = (),
+    ) -> dict[Tick, tuple[Grant, ...]]:
+        """A tick for each unmet need that it would meet here, and one for all that it had, with what each gives.
+
+        What a person left in this session is not offered again.
+        """
+        offered: dict[Tick, tuple[Grant, ...]] = {}
+        again = tuple(grant for grant in self._offered(had) if grant not in command.grants)
+        if again:
+            listed = ", ".join(map(grant_label, again))
+            warnings = dict.fromkeys(filter(None, map(warning_of, again)))
+            offered[Tick(SAME_AGAIN, f"the same again: {listed}", " ".join(warnings))] = again
+        # A key that has no value here is met by setting it: a tick would open nothing.
+        unmet = (each for each in needs if each.kind != "working_directory" and each.remedy.startswith(BY_GRANT))
+        for grant in self._offered(need.grant for need in unmet if need.grant is not None):
+            if grant not in command.grants and grant.id not in left:
+                offered[Tick(grant.id, grant_label(grant), warning_of(grant))] = (grant,)
+        return offered
+
+    def _offered(self, grants: Iterable[Grant]) -> tuple[Grant, ...]:
+        """Of these, what can be given here and now."""
+        found: dict[Grant, None] = {}
+        for grant in grants:
+            if grant.kind in self._policy.grantable:
+                with suppress(ConfigurationError):
+                    found[require_grantable(grant, self._state_folder)] = None
+        return tuple(found)
+
+
+def ticked(prepared: PreparedRun, answer: OptionAnswer) -> tuple[Grant, ...]:
+    """What a yes opens; ScriptRefusedError for what the question did not offer."""
+    if unknown := [each for each in answer.grants if each not in prepared.offered]:
+        reason = f"The answer grants {unknown[0]!r}, which the question did not offer"
+        raise ScriptRefusedError.because(reason, "Tick only what is offered.")
+    return tuple(dict.fromkeys(grant for each in answer.grants for grant in prepared.offered[each]))
+
+
+def _told(need: Need, policy: ScriptPolicy, tier: str) -> Need:
+    """Where the walls open the whole network or none, a grant meets no host, and the remedy is one that works."""
+    if need.kind != "host" or policy.allow_network or tier not in _ALL_OR_NONE:
+        return need
+    return replace(need, is_met=False, remedy=f"--network (the {tier} walls open the whole network or none)")
+
+
+def warning_of(grant: Grant) -> str:
+    if grant.is_private:
+        return _PRIVATE
+    is_obeyed = grant.kind == "write" and any(map(is_guarded_name, Path(grant.name).parts))
+    return _OBEYED if is_obeyed else ""

@@ -1,0 +1,114 @@
+"""Keys in bytes and texts, in every form that is covered, however they are split."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skillkit.core.values.masking import MASK, Masker
+
+KEY = "sk-live/Ab+9=x é"
+RAW = KEY.encode()
+
+FORMS = {
+    "plain": RAW,
+    "base64": base64.b64encode(RAW),
+    "base64 one in": base64.b64encode(b"x" + RAW),
+    "base64 two in": base64.b64encode(b"xy" + RAW + b"z"),
+    "base64 url": base64.urlsafe_b64encode(b"user:" + RAW + b"!"),
+    "url": quote(KEY, safe="").encode(),
+    "url path": quote(KEY).encode(),
+    "url form": quote_plus(KEY).encode(),
+    "url small": b"sk-live%2fAb%2b9%3dx%20%c3%a9",
+    "hex": RAW.hex().encode(),
+    "HEX": RAW.hex().upper().encode(),
+    "json": json.dumps(KEY).encode(),
+    "json text": json.dumps(KEY, ensure_ascii=False).replace("/", "\\/").encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_every_form_is_masked_and_what_is_around_it_stays(form: bytes) -> None:
+    masked = Masker([KEY]).mask(b"before " + form + b" after")
+    assert MASK.encode() in masked
+    assert masked.startswith(b"before ")
+    assert masked.endswith(b" after")
+    assert len(masked) - len(b"before  after") <= len(MASK) + 12, "at most what shares a byte with its neighbours"
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_form_split_anywhere_over_writes_is_masked(form: bytes) -> None:
+    masker = Masker([KEY])
+    whole = masker.mask(b"<" + form + b">")
+    for at in range(len(form) + 2):
+        data, heard = b"<" + form + b">", list[bytes]()
+        stream = masker.stream(heard.append)
+        for piece in (data[:at], data[at:]):
+            stream.feed(piece)
+        stream.close()
+        assert b"".join(heard) == whole
+    heard = []
+    stream = masker.stream(heard.append)
+    for byte in b"<" + form + b">":
+        stream.feed(bytes([byte]))
+    stream.close()
+    assert b"".join(heard) == whole
+
+
+def test_what_cannot_be_a_key_is_passed_on_at_once() -> None:
+    heard: list[bytes] = []
+    stream = Masker([KEY]).stream(heard.append)
+    stream.feed(b"progress 10 %\n")
+    assert heard == [b"progress 10 %\n"]
+
+
+def test_short_values_and_none_are_left_alone() -> None:
+    assert not Masker(["short", "1234567"])
+    assert Masker(["short"]).mask(b"short") == b"short"
+    assert Masker().mask_text("anything") == "anything"
+
+
+def test_a_beginning_at_the_end_of_what_was_cut_is_masked() -> None:
+    masker = Masker([KEY])
+    assert masker.mask(b"a " + RAW[:9], is_cut=True) == b"a [masked]"
+    assert masker.mask(b"a " + RAW[:9]) == b"a " + RAW[:9]
+    assert masker.mask(b"a " + RAW[:3], is_cut=True) == b"a " + RAW[:3]
+
+
+def test_keys_inside_each_other_and_beside_each_other_leave_nothing() -> None:
+    masker = Masker(["aaaaaaaa", "aaaabbbb", "bbbbcccc"])
+    for data in (b"aaaaaaaabbbbcccc", b"aaaabbbbcccc", b"aaaaaaaaaaaa"):
+        masked = masker.mask(data)
+        assert not any(value in masked for value in (b"aaaaaaaa", b"aaaabbbb", b"bbbbcccc"))
+
+
+def test_structures_are_masked_with_their_names() -> None:
+    told = Masker([KEY]).mask_all({"a": [f"x{KEY}", 1, None], KEY: {"b": KEY}})
+    assert told == {"a": [f"x{MASK}", 1, None], MASK: {"b": MASK}}
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.text(alphabet='ab/+=%é\n"', min_size=8, max_size=12), min_size=1, max_size=3),
+    st.lists(st.one_of(st.integers(0, 2), st.text(alphabet="ab/+=%é ", max_size=6)), max_size=8),
+    st.lists(st.integers(1, 7), min_size=1, max_size=5),
+)
+def test_however_it_is_cut_no_key_comes_through(values: list[str], parts: list[int | str], sizes: list[int]) -> None:
+    data = "".join(values[each % len(values)] if isinstance(each, int) else each for each in parts).encode()
+    masker, heard = Masker(values), list[bytes]()
+    stream = masker.stream(heard.append)
+    at, turn = 0, 0
+    while at < len(data):
+        stream.feed(data[at : at + sizes[turn % len(sizes)]])
+        at, turn = at + sizes[turn % len(sizes)], turn + 1
+    stream.close()
+    streamed, whole = b"".join(heard), masker.mask(data)
+    for value in values:
+        if value not in MASK:
+            assert value.encode() not in whole
+            assert value.encode() not in streamed
