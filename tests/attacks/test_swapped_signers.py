@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from support.repositories import Repository
 
+from skillkit import GUARDED, OptionRequest, ScriptRefusedError, SkillManager
+from skillkit.approvers.callback import CallbackApprover
 from skillkit.cli.main import exit_code_of
 from skillkit.core.models.digest import SIGNATURE_FILE
+from skillkit.core.store.installed import InstalledSkills
+from skillkit.present.request import question_text
 from skillkit.sources import signatures
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="signatures are made by OpenSSH")
@@ -161,6 +165,40 @@ def test_the_signature_is_no_part_of_the_digest_and_not_there_when_a_script_runs
     assert SIGNATURE_FILE not in listed
     assert exit_code_of(["run", "demo", SIGNATURE_FILE, "--yes"]) == 127
     assert repository.folder.exists()
+
+
+def test_the_signer_is_shown_and_only_of_what_was_signed(
+    repository: Repository, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert repository.folder.exists()
+    capfd.readouterr()
+    assert exit_code_of(["show", "demo"]) == 0
+    assert "signed by  author@example.com" in capfd.readouterr().out
+    with SkillManager() as manager:
+        skill = manager.load_skill("demo")
+        (project / "skills/demo/scripts").mkdir()
+        (project / "skills/demo/scripts/run.sh").write_text("echo evil\n")
+        assert exit_code_of(["show", "demo"]) == 0
+        assert "author@example.com" not in capfd.readouterr().out
+        assert InstalledSkills(manager.flow.store).signer_of(skill.base_directory, skill.digest) == ""
+
+
+@pytest.mark.usefixtures("project")
+def test_a_question_names_the_signer(tmp_path: Path, keys: dict[str, Path]) -> None:
+    source = Repository(tmp_path / "signed")
+    source.add_skill("demo", {"scripts/run.sh": "echo ran\n"})
+    publish(source, keys["author"], "one")
+    assert exit_code_of(["add", source.url]) == 0
+    asked = list[str]()
+
+    def answer(request: OptionRequest) -> str:
+        asked.append(question_text(request, 100, source_rows=5))
+        return "no"
+
+    with SkillManager(approver=CallbackApprover(answer), policy=GUARDED) as manager, pytest.raises(ScriptRefusedError):
+        manager.execute_skill_script("demo", "run")
+    assert "Signed by" in asked[0]
+    assert "author@example.com" in asked[0]
 
 
 def test_an_edited_signer_in_the_lock_pins_nobody(

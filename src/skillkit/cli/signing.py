@@ -87,7 +87,8 @@ def verify_command(
             require_same_signer(known, found, skill.name)
         if signer_changed or found.is_there:
             row = known or Installed(str(folder), skill.name, "")
-            installed.keep([row._replace(signer=found.signer, key=found.key, signed_at=found.signed_at)])
+            signed = skill.digest if found.is_there else ""
+            installed.keep([row._replace(**found._asdict(), signed=signed)])
     finally:
         store.close()
     if as_json:

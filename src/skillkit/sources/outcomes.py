@@ -56,9 +56,9 @@ def change_for(content: SkillContent, place: Path, there: str | None) -> Change 
 
 
 def installed_row(content: SkillContent, place: Path, signature: Signature) -> Installed:
-    return Installed(
-        str(place), content.name, content.manifest.digest, signature.signer, signature.key, signature.signed_at
-    )
+    digest = content.manifest.digest
+    signed = digest if signature.is_there else ""
+    return Installed(str(place), content.name, digest, signature.signer, signature.key, signature.signed_at, signed)
 
 
 def refuse_local_change(name: str, place: Path) -> SourceRefusedError:

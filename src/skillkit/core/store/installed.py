@@ -12,7 +12,7 @@ from skillkit.core.values.text import storable
 
 __all__ = ["Installed", "InstalledSkills"]
 
-_COLUMNS = "select folder, skill, digest, signer, key, signed_at from installed"
+_COLUMNS = "select folder, skill, digest, signer, key, signed_at, signed from installed"
 
 
 class Installed(NamedTuple):
@@ -24,6 +24,8 @@ class Installed(NamedTuple):
     signer: str = ""
     key: str = ""
     signed_at: int = 0
+    signed: str = ""
+    """The digest that the signature was checked against."""
 
 
 class InstalledSkills:
@@ -41,8 +43,13 @@ class InstalledSkills:
             row = connection.execute(f"{_COLUMNS} where folder = ?", place).fetchone()
         return None if row is None else Installed(*row)
 
+    def signer_of(self, folder: str | Path, digest: str) -> str:
+        """Who signed exactly this content, when it was checked last; empty for nobody, or for other content."""
+        known = self.of(folder)
+        return (known.signer or known.key) if known is not None and known.signed == digest else ""
+
     def keep(self, rows: Iterable[Installed]) -> None:
         """In the place of what was known of each folder."""
         kept = [row._replace(folder=storable(real_path(row.folder)), skill=storable(row.skill)) for row in rows]
         with self._store.transaction() as connection:
-            connection.executemany("insert or replace into installed values (?, ?, ?, ?, ?, ?)", kept)
+            connection.executemany("insert or replace into installed values (?, ?, ?, ?, ?, ?, ?)", kept)

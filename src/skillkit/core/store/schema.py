@@ -99,7 +99,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         # What skillkit put into a folder of skills last, and who had signed it; the signer outlives the skill.
         """create table installed (folder text primary key, skill text not null, digest text not null,
-            signer text not null, key text not null, signed_at integer not null
+            signer text not null, key text not null, signed_at integer not null, signed text not null
         ) without rowid""",
     ),
 )
