@@ -177,7 +177,7 @@ IN_ZIP = ("demo/SKILL.md", skill_text("demo").encode(), 0o100644)
         ("demo/../../planted", b"x", 0o100644, "may lead out of the skill"),
         ("demo//etc/planted", b"x", 0o100644, "may lead out of the skill"),
         ("demo/way-out", b"/etc", 0o120777, "is a link that leads out"),
-        ("demo/pipe", b"", 0o010644, "is neither a file nor a link nor a folder"),
+        ("demo/pipe", b"", 0o010644, "is neither a file nor a link"),
         ("demo/SKILL.md", b"twice", 0o100644, "is there twice"),
         ("demo/scripts", b"x", 0o100644, "lies below 'scripts'"),
         ("demo/.git/hooks/post-checkout", b"x", 0o100755, "is inside '.git'"),

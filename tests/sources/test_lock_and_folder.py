@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,29 @@ def test_a_changed_local_file_is_never_overwritten_without_discard(
     assert "other content" in skillkit("add", repository.url, code=126)["error"]["message"]
     skillkit("update", "--discard")
     assert mine.read_text() == "two"
+
+
+def test_what_stands_in_a_skills_place_and_cannot_be_told_is_left_alone(
+    repository: Repository, project: Path, tmp_path: Path, skillkit: Any
+) -> None:
+    repository.add_skill("alpha")
+    skillkit("add", repository.url)
+    os.rename(project / "skills/alpha", tmp_path / "elsewhere")
+    (project / "skills/alpha").symlink_to(tmp_path / "elsewhere")
+    for words in (["update", "--discard"], ["sync", "--discard"], ["remove", "alpha", "--discard"]):
+        assert "Move it away by hand" in skillkit(*words, code=126)["error"]["message"]
+    assert skillkit("sync", "--check", code=1)["skills"][0]["what"] == "unreadable"
+    assert (tmp_path / "elsewhere/SKILL.md").exists()
+
+
+def test_two_adds_at_once_lose_nothing(repository: Repository, project: Path, skillkit: Any) -> None:  # noqa: ARG001
+    names = [f"skill-{number}" for number in range(4)]
+    for name in names:
+        repository.add_skill(name)
+    words = [sys.executable, "-m", "skillkit", "add", repository.url, "--skill"]
+    started = [subprocess.Popen([*words, name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for name in names]
+    assert [each.wait() for each in started] == [0] * 4
+    assert list(read_lock(project / "skills.lock")) == names
 
 
 def test_a_newer_lock_replaces_what_skillkit_itself_had_put_there(

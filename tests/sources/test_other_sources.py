@@ -46,6 +46,16 @@ def test_a_folder_is_copied_without_its_git(project: Path, tmp_path: Path, skill
     assert manifest_of(project / "skills/demo").digest == manifest_of(source).digest
 
 
+def test_a_folder_too_deep_is_refused_and_not_cut(project: Path, tmp_path: Path, skillkit: Any) -> None:
+    folder = skill_folder(tmp_path / "mine", "demo")
+    for _ in range(110):
+        folder = folder / "d"
+        folder.mkdir()
+    (folder / "deep.txt").write_text("x")
+    assert "is neither a file nor a link" in skillkit("add", "../mine", code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
 def test_a_folder_that_changed_is_not_what_was_locked(project: Path, tmp_path: Path, skillkit: Any) -> None:
     source = skill_folder(tmp_path / "mine", "demo", files={"a.txt": "one"})
     skillkit("add", "../mine")

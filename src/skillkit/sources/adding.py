@@ -41,7 +41,7 @@ def remove_skill(home: SkillHome, name: str, *, discard: bool) -> Outcome:
         place = home.place_of(name, entry)
         there, known = digest_at(place), home.installed.of(place)
         if there == "" or (there is not None and there != entry.digest and not discard):
-            raise refuse_local_change(name, place)
+            raise refuse_local_change(name, place, there)
         rest = {other: each for other, each in locked.items() if other != name}
         place_all([] if there is None else [Change(place, (), there)], home.lock, rest)
         if known is not None:

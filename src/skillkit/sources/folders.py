@@ -45,8 +45,8 @@ class FolderTree:
             inside, depth = waiting.pop()
             with os.scandir(self._top / inside) as entries:
                 for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name != LEFT_OUT and depth < DEPTH:
+                    if entry.is_dir(follow_symlinks=False) and depth < DEPTH:
+                        if entry.name != LEFT_OUT:
                             waiting.append((f"{inside}{entry.name}/", depth + 1))
                     elif inside or entry.name != LEFT_OUT:
                         status, path = entry.stat(follow_symlinks=False), f"{inside}{entry.name}"

@@ -36,7 +36,7 @@ REFUSED_CHARACTERS = frozenset('\\:*?"<>|')
 REFUSED_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 KINDS = {
     "submodule": "is another repository (a submodule), which is not fetched",
-    "special": "is neither a file nor a link nor a folder",
+    "special": "is neither a file nor a link nor a folder of usual depth",
 }
 
 Kind = Literal["file", "program", "link", "submodule", "special"]

@@ -61,7 +61,13 @@ def installed_row(content: SkillContent, place: Path, signature: Signature) -> I
     return Installed(str(place), content.name, digest, signature.signer, signature.key, signature.signed_at, signed)
 
 
-def refuse_local_change(name: str, place: Path) -> SourceRefusedError:
+def refuse_local_change(name: str, place: Path, there: str | None) -> SourceRefusedError:
+    """What a person can do about it depends on whether it can be told what is there."""
+    if not there:
+        return SourceRefusedError(
+            f"{place} is a link, or not all of it can be read, so nobody can say what would be lost. Nothing was "
+            "changed. Move it away by hand."
+        )
     return SourceRefusedError(
         f"{name!r} was changed in {place}, and that would be lost. Nothing was changed. Keep a copy of what you need, "
         "then add --discard."

@@ -62,7 +62,7 @@ def _is_wanted(home: SkillHome, name: str, entry: Locked, *, discard: bool) -> b
     known = home.installed.of(place)
     is_ours = known is not None and known.digest == there
     if there == "" or (there is not None and not is_ours and not discard):
-        raise refuse_local_change(name, place)
+        raise refuse_local_change(name, place, there)
     return True
 
 

@@ -55,7 +55,7 @@ def _updated(
     there, digest = digest_at(place), content.manifest.digest
     is_changed_here = there not in (None, entry.digest, digest)
     if (is_changed_here and not discard and not check) or (there == "" and not check):
-        raise refuse_local_change(name, place)
+        raise refuse_local_change(name, place, there)
     signature = home.signature_of(content, place)
     fresh = locked_as(entry.as_source(), content, signature, entry.folder)
     change = change_for(content, place, there)
