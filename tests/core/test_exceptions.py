@@ -153,8 +153,8 @@ def no_such_source(folder: Path, _: pytest.MonkeyPatch) -> object:
 
 
 @provokes("SourceRefusedError")
-def a_link_out(_: Path, __: pytest.MonkeyPatch) -> object:
-    return require_content("demo", Listed("way-out", "link", 9, None), b"../../etc")
+def a_link_out(_: Path, __: pytest.MonkeyPatch) -> None:
+    require_content("demo", Listed("way-out", "link", 9, None), b"../../etc")
 
 
 @provokes("ToolRestrictionError", skill_name="demo", allowed_tools=("Read",))

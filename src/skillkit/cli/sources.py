@@ -134,7 +134,7 @@ def add_command(
         if home.is_user and not source.is_remote:  # the lock lies elsewhere
             source = source._replace(place=str(Path(source.place).expanduser().absolute()))
         outcomes = add_skills(home, source, wanted, folder)
-        show_outcomes(home, outcomes, as_json=as_json, host=host or "")
+    show_outcomes(home, outcomes, as_json=as_json, host=host or "")
 
 
 @click.command("update", short_help="Take what the sources of locked skills have now.")
@@ -165,7 +165,7 @@ def update_command(
 
     with skill_home(as_json=as_json, **chosen) as home:
         outcomes = update_skills(home, names, check=check, discard=discard)
-        show_outcomes(home, outcomes, as_json=as_json)
+    show_outcomes(home, outcomes, as_json=as_json)
     ctx.exit(1 if check and any(outcome.what == "newer" for outcome in outcomes) else 0)
 
 
@@ -186,7 +186,8 @@ def remove_command(name: str, discard: bool, as_json: bool, **chosen: Any) -> No
     from skillkit.sources.adding import remove_skill
 
     with skill_home(as_json=as_json, **chosen) as home:
-        show_outcomes(home, [remove_skill(home, name, discard=discard)], as_json=as_json)
+        outcome = remove_skill(home, name, discard=discard)
+    show_outcomes(home, [outcome], as_json=as_json)
 
 
 @click.command("sync", short_help="Make the folder what skills.lock says.")
@@ -214,9 +215,6 @@ def sync_command(
     if frozen and check:
         raise click.UsageError("--frozen makes the folder so, --check only looks. Use one of them.")
     with skill_home(as_json=as_json, **chosen) as home:
-        if not check:
-            show_outcomes(home, sync_skills(home, frozen=frozen, discard=discard), as_json=as_json)
-            return
-        outcomes = drift_of(home)
-        show_drift(home, outcomes, as_json=as_json)
-    ctx.exit(1 if any(outcome.what != "unchanged" for outcome in outcomes) else 0)
+        outcomes = drift_of(home) if check else sync_skills(home, frozen=frozen, discard=discard)
+    (show_drift if check else show_outcomes)(home, outcomes, as_json=as_json)
+    ctx.exit(1 if check and any(outcome.what != "unchanged" for outcome in outcomes) else 0)
