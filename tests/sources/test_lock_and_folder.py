@@ -227,6 +227,15 @@ def test_for_the_user_they_are_found_from_everywhere(
     assert SkillManager().list_skills() == []
 
 
+def test_a_home_behind_links_of_the_users_own_is_a_home(repository: Repository, tmp_path: Path, skillkit: Any) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    os.symlink(tmp_path / "elsewhere", Path(os.environ["HOME"], ".local"))
+    repository.add_skill("alpha")
+    skillkit("add", repository.url, "--user")
+    assert [skill.name for skill in SkillManager().list_skills()] == ["alpha"]
+    assert skillkit("sync", "--check", "--user")["drift"] == 0
+
+
 def test_for_a_host_they_lie_where_it_looks_and_that_is_said(
     repository: Repository, project: Path, skillkit: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:

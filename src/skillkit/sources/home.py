@@ -10,6 +10,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ConfigurationError, SourceRefusedError
 from skillkit.core.find.roots import user_skills_folder
+from skillkit.core.paths import real_path
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.hosts import HOSTS, PROJECT_LEVEL, USER_LEVEL
 from skillkit.core.store.installed import Installed, InstalledSkills
@@ -55,7 +56,8 @@ class SkillHome:
 
     def folder(self, relative: str = USUAL_FOLDER) -> Path:
         """For the user, hosts look below the home folder, and skillkit in its own data."""
-        return (Path.home() if self.is_user and relative != USUAL_FOLDER else self.base) / relative
+        is_below_home = self.is_user and relative != USUAL_FOLDER
+        return (Path(real_path(Path.home())) if is_below_home else self.base) / relative
 
     def place_of(self, name: str, locked: Locked) -> Path:
         return self.folder(locked.folder) / name
@@ -112,5 +114,5 @@ def require_same_signer(known: Installed | None, found: Signature, name: str) ->
 
 
 def user_base() -> Path:
-    """The folder of skillkit's own data that holds the user's skills."""
-    return user_skills_folder().parent
+    """The folder of skillkit's own data that holds the user's skills; links on the way to it are the user's own."""
+    return Path(real_path(user_skills_folder().parent))
