@@ -9,7 +9,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import hosts, inline, needs, packages, reading, running, tokens, walls
+from bench import hosts, inline, needs, packages, reading, running, sources, tokens, walls
 from bench.runner import Row
 
 PARTS = {
@@ -19,6 +19,7 @@ PARTS = {
     "Walls": walls.rows,
     "Network by host": hosts.rows,
     "Prepared packages": packages.rows,
+    "Where skills come from": sources.rows,
     "Commands in model output": inline.rows,
     "What a model reads before it calls anything": tokens.rows,
 }

@@ -73,7 +73,7 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.setenv("SKILLKIT_STATE_DIR", str(home / "state"))
-    for name in ("SKILLKIT_CONFIG", "SKILLKIT_SKILLS", "XDG_CONFIG_HOME"):
+    for name in ("SKILLKIT_CONFIG", "SKILLKIT_SKILLS", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     return home
 

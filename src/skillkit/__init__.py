@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         SkillParsingError,
         SkillSecurityError,
         SkillsUseError,
+        SourceRefusedError,
+        SourceUnavailableError,
         StateUnavailableError,
         ToolRestrictionError,
     )
@@ -118,6 +120,8 @@ __all__ = [
     "SkillParsingError",
     "SkillSecurityError",
     "SkillsUseError",
+    "SourceRefusedError",
+    "SourceUnavailableError",
     "StateUnavailableError",
     "ToolRestrictionError",
     "World",

@@ -22,6 +22,8 @@ from skillkit.core.find.reading import fields_of
 from skillkit.core.models.frontmatter import read_frontmatter
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
+from skillkit.sources.folders import FolderTree
+from skillkit.sources.listing import Listed, require_content
 from skillkit.testing import ScriptedApprover
 
 Provocation = Callable[[Path, pytest.MonkeyPatch], object]
@@ -143,6 +145,16 @@ def grown_text(folder: Path, _: pytest.MonkeyPatch) -> object:
         with (folder / "skills/demo/SKILL.md").open("r+b") as file:
             file.truncate(10_000_001)
         return skill.content
+
+
+@provokes("SourceUnavailableError")
+def no_such_source(folder: Path, _: pytest.MonkeyPatch) -> object:
+    return FolderTree(str(folder / "nothing"))
+
+
+@provokes("SourceRefusedError")
+def a_link_out(_: Path, __: pytest.MonkeyPatch) -> None:
+    require_content("demo", Listed("way-out", "link", 9, None), b"../../etc")
 
 
 @provokes("ToolRestrictionError", skill_name="demo", allowed_tools=("Read",))

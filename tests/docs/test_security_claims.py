@@ -8,7 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "explanation" / "security.md").read_text()
 SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
-CLAIMING = ("Inside the workspace", "Names are opened once", "The state and the record")
+CLAIMING = ("Inside the workspace", "Names are opened once", "The state and the record", "Where skills come from")
 
 
 def test_every_test_that_is_named_exists() -> None:

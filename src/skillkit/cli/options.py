@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # `skillkit list` has to be fast, and most of this is for oth
     from skillkit.core.values.questions import Approver, OptionRequest
 
 __all__ = [
+    "LOCKED",
     "SCRIPT",
     "SKILL",
     "Chosen",
@@ -204,6 +205,15 @@ def _typed_manager(ctx: click.Context) -> SkillManager:
     return manager_for(cast("Places", {key: ctx.params[key] for key in Places.__annotations__ if ctx.params.get(key)}))
 
 
+def _offer_locked(ctx: click.Context, _: str) -> dict[str, str]:
+    from skillkit.sources.home import user_base
+    from skillkit.sources.lock import LOCK_FILE, read_lock
+
+    base = user_base() if ctx.params.get("is_user") else Path.cwd()
+    return {name: locked.source for name, locked in read_lock(base / LOCK_FILE).items()}
+
+
+LOCKED = _InstalledName("skill", _offer_locked)
 SKILL, SCRIPT = _InstalledName("skill", _offer_skills), _InstalledName("script", _offer_scripts)
 
 

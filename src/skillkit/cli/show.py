@@ -11,6 +11,7 @@ from skillkit.cli.needs import need_lines, need_structures
 from skillkit.cli.options import SKILL, Places, json_option, manager_for, roots_options
 from skillkit.cli.output import echo_json, screen_width, script_structure, skill_structure
 from skillkit.core.exceptions import SkillKitError
+from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill
 from skillkit.core.values.needs import Need
 from skillkit.core.values.text import visible
@@ -48,6 +49,7 @@ def show_command(
         echo_json(
             **skill_structure(skill.metadata),
             digest=_digest_of(skill)[0],
+            signer=_signer_of(manager, skill) or None,
             scripts=[script_structure(script) for script in skill.scripts],
             needs=need_structures(manager.needs_of(skill_name)),
             files=_shown_files(skill),
@@ -56,10 +58,10 @@ def show_command(
     elif with_text:
         click.echo(visible(manager.invoke_skill(skill_name)), nl=False)
     else:
-        _show_skill(skill, manager.needs_of(skill_name))
+        _show_skill(skill, manager.needs_of(skill_name), _signer_of(manager, skill))
 
 
-def _show_skill(skill: Skill, needs: Sequence[Need]) -> None:
+def _show_skill(skill: Skill, needs: Sequence[Need], signer: str) -> None:
     width = screen_width()
     metadata = skill.metadata
     click.secho(visible(metadata.name), bold=True)
@@ -73,6 +75,7 @@ def _show_skill(skill: Skill, needs: Sequence[Need]) -> None:
         ("runs on", metadata.compatibility),
         ("tools", " ".join(metadata.allowed_tools)),
         ("digest", "".join(filter(None, _digest_of(skill)))),
+        ("signed by", signer),
     ]
     click.echo()
     click.echo("\n".join(columns([(name, value) for name, value in facts if value], width)))
@@ -83,6 +86,18 @@ def _show_skill(skill: Skill, needs: Sequence[Need]) -> None:
         unmet = any(not need.is_met for need in needs)
         click.echo(f"  'skillkit needs {visible(metadata.name)}' says what meets the rest." if unmet else "", nl=unmet)
     _show_section("Other files", [(path,) for path in _shown_files(skill)], width)
+
+
+def _signer_of(manager: SkillManager, skill: Skill) -> str:
+    """Who signed exactly what is there, as it was checked when it came or by `skillkit verify`."""
+    from skillkit.core.store.installed import InstalledSkills
+    from skillkit.core.store.state import StateStore
+
+    store = StateStore(manager.state_dir)
+    try:
+        return InstalledSkills(store).signer_of(skill.base_directory, _digest_of(skill)[0] or "none")
+    finally:
+        store.close()
 
 
 def _digest_of(skill: Skill) -> tuple[str | None, str]:

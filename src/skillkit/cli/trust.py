@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple, Unpack
@@ -66,14 +67,16 @@ def trust() -> None:
 
 
 @trust.command("add")
-@click.argument("skill_name", metavar="SKILL", type=SKILL)
+@click.argument("skill_name", metavar="[SKILL]", type=SKILL, required=False)
+@click.option("--locked", "is_locked", is_flag=True, help="Every skill of ./skills.lock, each only if it is as locked.")
 @policy_options
 @roots_options
 @click.option("--digest", "reviewed", metavar="SHA256", help="Only if its content has this digest, all of it.")
 @click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
 @json_option
 def add_command(
-    skill_name: str,
+    skill_name: str | None,
+    is_locked: bool,
     reviewed: str | None,
     is_sure: bool,
     as_json: bool,
@@ -81,34 +84,52 @@ def add_command(
 ) -> None:
     """Trust a skill as it is now, within the walls shown.
 
-    A run that would get more than these walls give, such as the network, is asked about all the same.
+    A run that would get more than these walls give, such as the network, is asked about all the same. A lock says what
+    there should be, not that it is good: --locked shows all of it and asks once.
 
     \b
     Examples:
       skillkit trust add csv-report
+      skillkit trust add --locked
       skillkit trust add csv-report --network
       skillkit trust add csv-report --yes
       skillkit trust add csv-report --yes --digest 685465d6...
     """
     require_person(chosen.get("state_dir"), "trust add")
+    if is_locked == (skill_name is not None) or (is_locked and reviewed):
+        raise click.UsageError("Name one SKILL, perhaps with --digest; or use --locked for all of ./skills.lock.")
     with manager_for(chosen) as manager:
-        shown = _Shown.under(manager, manager.load_skill(skill_name))
+        digests = _locked_digests() if skill_name is None else {skill_name: reviewed}
+        shown = [_Shown.under(manager, manager.load_skill(name)) for name in digests]
         folder = manager.state_dir
-    _require_reviewed(shown.skill.name, shown.manifest.digest, reviewed)
+    for each, digest in zip(shown, digests.values(), strict=True):
+        _require_reviewed(each.skill.name, each.manifest.digest, digest)
     store = StateStore(folder)
     try:
         kept = _trusted(shown, folder, StandingApprovals(store), is_sure=is_sure)
     except OSError as error:
         raise StateUnavailableError(
-            f"No copy of {shown.skill.name!r} can be kept in {folder}: {error.strerror or error}. "
-            "Make the state folder writable, or name another with --state-dir."
+            f"No copy of {', '.join(each.skill.name for each in shown)} can be kept in {folder}: "
+            f"{error.strerror or error}. Make the state folder writable, or name another with --state-dir."
         ) from error
     finally:
         store.close()
     if as_json:
-        echo_json(trusted=kept)
-    else:
-        click.echo(f"Trusted {visible(shown.skill.name)} with digest {kept.digest[:SHORT_DIGEST]}.")
+        echo_json(trusted=kept if is_locked else kept[0])
+        return
+    for approval in kept:
+        click.echo(f"Trusted {visible(approval.skill)} with digest {approval.digest[:SHORT_DIGEST]}.")
+
+
+def _locked_digests() -> dict[str, str | None]:
+    """By the folder of each skill, which no other can take: what it has to be."""
+    from skillkit.sources.lock import LOCK_FILE, read_lock
+
+    here = Path.cwd()
+    locked = read_lock(here / LOCK_FILE)
+    if not locked:
+        raise MissingError(f"There is no {LOCK_FILE} in {here}. 'skillkit add' makes one.")
+    return {str(here / entry.folder / name): entry.digest for name, entry in sorted(locked.items())}
 
 
 class _Shown(NamedTuple):
@@ -130,25 +151,30 @@ class _Shown(NamedTuple):
         return cls(skill, manifest_of(folder), on_load, flow.bounds(None), flow.reach_of_any(skill))
 
 
-def _trusted(shown: _Shown, folder: Path, approvals: StandingApprovals, *, is_sure: bool) -> Approval:
-    """The copy comes first: what is shown is read from it, and it is what will run."""
+def _trusted(shown: list[_Shown], folder: Path, approvals: StandingApprovals, *, is_sure: bool) -> list[Approval]:
+    """The copies come first: what is shown is read from them, and they are what will run. One question for all."""
+    snapshots = Snapshots(folder, approvals.digests)
+    with ExitStack() as held:
+        for each in shown:
+            copy = held.enter_context(snapshots.hold(each.skill.base_directory, each.manifest))
+            before = approvals.last_approved_digest(each.skill.name, each.skill.base_directory)
+            _show_what(each, copy, snapshots.approved_copy(before), is_new=before is None)
+        if not is_sure:
+            require_yes("Trust it as it is now?" if len(shown) == 1 else f"Trust these {len(shown)} as they are now?")
+        return [_trusted_one(each, approvals) for each in shown]
+
+
+def _trusted_one(shown: _Shown, approvals: StandingApprovals) -> Approval:
     from skillkit.integrations.loading import commands_digest
 
-    snapshots = Snapshots(folder, approvals.digests)
-    name, place = shown.skill.name, shown.skill.base_directory
-    with snapshots.hold(place, shown.manifest) as copy:
-        before = approvals.last_approved_digest(name, place)
-        _show_what(shown, copy, snapshots.approved_copy(before), is_new=before is None)
-        if not is_sure:
-            require_yes()
-        return approvals.trust(
-            skill=name,
-            folder=place,
-            digest=shown.manifest.digest,
-            channel=CHANNEL,
-            walls=shown.walls,
-            on_load=commands_digest(shown.on_load),
-        )
+    return approvals.trust(
+        skill=shown.skill.name,
+        folder=shown.skill.base_directory,
+        digest=shown.manifest.digest,
+        channel=CHANNEL,
+        walls=shown.walls,
+        on_load=commands_digest(shown.on_load),
+    )
 
 
 def _require_reviewed(name: str, digest: str, reviewed: str | None) -> None:

@@ -16,10 +16,12 @@ SkillKitError (alias SkillsUseError)
 │   └── ManifestValidationError
 ├── ModelUnavailableError(is_about_tools)
 ├── StateUnavailableError
+├── SourceUnavailableError
 ├── RequestClosedError(request_id, option_id, channel)
 ├── SkillSecurityError
 │   ├── PathSecurityError(requested_path, base_directory)
 │   ├── SizeLimitExceededError(size, limit)
+│   ├── SourceRefusedError
 │   └── ToolRestrictionError(skill_name, allowed_tools)
 └── ScriptError
     ├── ScriptNotFoundError(skill_name, script_name, available)
@@ -80,6 +82,8 @@ __all__ = [
     "SkillParsingError",
     "SkillSecurityError",
     "SkillsUseError",
+    "SourceRefusedError",
+    "SourceUnavailableError",
     "StateUnavailableError",
     "ToolRestrictionError",
 ]
@@ -225,6 +229,10 @@ class ModelUnavailableError(SkillKitError):
         self.is_about_tools = is_about_tools
 
 
+class SourceUnavailableError(SkillKitError):
+    """Where a skill comes from cannot be reached, or does not have what was asked for."""
+
+
 class StateUnavailableError(SkillKitError):
     """The world's state file cannot be opened, read or written."""
 
@@ -237,6 +245,10 @@ class RequestClosedError(SkillKitError):
         self.request_id = request_id
         self.option_id = option_id
         self.channel = channel
+
+
+class SourceRefusedError(SkillSecurityError):
+    """What a source offers is not taken: by a file in it, by its signer, or because a change here would be lost."""
 
 
 class ToolRestrictionError(SkillSecurityError):

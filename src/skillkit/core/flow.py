@@ -37,6 +37,7 @@ from skillkit.core.record import (
 from skillkit.core.resolve import CallArguments, resolve_command, resolve_program, version_of
 from skillkit.core.run.place import Here
 from skillkit.core.run.unwalled import read_output
+from skillkit.core.store.installed import InstalledSkills
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import Approval
 from skillkit.core.values.bounds import Bounds
@@ -279,6 +280,7 @@ class Flow:
                 approved_folder=self.here.snapshots.approved_copy(self.approvals.last_approved_digest(command)),
                 walls=self.reach(commands),
                 reach=self._reach_in_short(commands),
+                signer=InstalledSkills(self.store).signer_of(command.base_directory, command.digest),
             )
 
     def needs(self, skill: Skill | None, command: ScriptCommand) -> tuple[Need, ...]:

@@ -203,6 +203,8 @@ def _who_lines(prompt: Prompt, layout: Layout) -> list[str]:
     for number, command in enumerate(prompt.commands, 1):
         lines += layout.quoted(f"Script{_suffix_for(number, prompt)}", [command.script], limit=NAME_ROWS)
     lines += layout.quoted("From", [prompt.origin], limit=NAME_ROWS)
+    if prompt.signer:
+        lines += layout.quoted("Signed by", [prompt.signer], limit=NAME_ROWS)
     return [*lines, *layout.quoted("Why asked", prompt.reasons)]
 
 

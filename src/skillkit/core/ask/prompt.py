@@ -39,6 +39,7 @@ def prompt_for(
     reach: str = "",
     needs: Sequence[Need] = (),
     had: Sequence[str] = (),
+    signer: str = "",
 ) -> Prompt:
     """Commands of one skill; what is shown is read from `source_folder`, which is what runs, and checked by hash."""
     if len({(command.skill_name, command.digest) for command in commands}) != 1:
@@ -72,6 +73,7 @@ def prompt_for(
         reach=reach,
         needs=tuple(needs),
         had=tuple(had),
+        signer=signer,
     )
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "path_roots",
     "project_roots",
     "system_roots",
+    "user_skills_folder",
 ]
 
 PROJECT = "project"
@@ -74,13 +75,22 @@ def project_roots(
 
 
 def agent_roots(given: PathLike | None, *, of_all_hosts: bool = True) -> list[Root]:
-    """The given folder, or those of the home folder that exist."""
+    """The given folder, or skillkit's own and those of the home folder that exist."""
     if given is not None:
         return _given_roots(given, AGENT, "anthropic_config_dir")
     try:
-        return list(_existing(Path.home(), USER_LEVEL, AGENT, of_all_hosts=of_all_hosts))
+        own = user_skills_folder()
+        first = [Root(own, AGENT)] if own.is_dir() else []
+        return [*first, *_existing(Path.home(), USER_LEVEL, AGENT, of_all_hosts=of_all_hosts)]
     except RuntimeError:  # the user has no home
         return []
+
+
+def user_skills_folder() -> Path:
+    """Where `skillkit add --user` puts skills: in the data folder that the platform gives each user."""
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("skillkit", appauthor=False)) / "skills"
 
 
 def system_roots(problems: list[Diagnostic]) -> list[Root]:

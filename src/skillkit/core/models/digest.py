@@ -2,8 +2,9 @@
 
 Theory of operation. A person approves content, so everything that can take part in a run enters the digest: files by
 the SHA-256 of their bytes, links by their text, folders only through what they hold. `.git` is left out: it changes
-all the time and nothing in it is run. The digest must be right at each run, and to read everything each time would
-cost more than the run itself. So there are three looks, from cheap to thorough:
+all the time and nothing in it is run; so is `SKILL.sig` at the top, which signs the digest. The digest must be right at
+each run, and to read everything each time would cost more than the run itself. So there are three looks, from cheap to
+thorough:
 
 1. By key: device, inode, size, and the times of change of every path that was looked at (`_readings`, for the whole
    folder). A folder's own key tells that nothing came or went, so an unchanged skill is a handful of `lstat` calls.
@@ -37,12 +38,14 @@ from skillkit.core.values.runs import Manifest
 __all__ = [
     "LEFT_OUT",
     "SETTLED_NANOSECONDS",
+    "SIGNATURE_FILE",
     "SKILL_BYTES",
     "SKILL_DEPTH",
     "SKILL_ENTRIES",
     "content_of",
     "file_hash",
     "forget",
+    "manifest_from",
     "manifest_of",
 ]
 
@@ -50,6 +53,8 @@ SKILL_ENTRIES = 100_000
 SKILL_DEPTH = 100
 SKILL_BYTES = 1_000_000_000
 LEFT_OUT = ".git"
+SIGNATURE_FILE = "SKILL.sig"
+"""At the top of a skill it is no part of it, and not there when a script runs."""
 CHUNK_BYTES = 1 << 20
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 # A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
@@ -91,6 +96,14 @@ def manifest_of(base_directory: Path | str, *, by_content: bool = False) -> Mani
     manifest = Manifest(_digest_of(entries), entries)
     _keep_reading(folder, seen, manifest, began)
     return manifest
+
+
+def manifest_from(contents: Mapping[str, bytes], links: Mapping[str, str]) -> Manifest:
+    """Of a skill that is not written yet: what `manifest_of` will give for a folder with these files and links."""
+    entries = [(path, f"sha256 {sha256(content).hexdigest()}") for path, content in contents.items()]
+    entries += [(path, f"link {target}") for path, target in links.items()]
+    ordered = tuple(sorted(entry for entry in entries if entry[0] != SIGNATURE_FILE))
+    return Manifest(_digest_of(ordered), ordered)
 
 
 def forget(folder: Path | str) -> None:
@@ -158,6 +171,8 @@ def _entries_below(folder: str, seen: dict[str, FileKey | None], *, again: bool 
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name != LEFT_OUT:
                             pending.append((entry.path, f"{inside}{entry.name}/"))
+                    elif not inside and entry.name == SIGNATURE_FILE:
+                        continue
                     elif entry.is_symlink():
                         seen[entry.path] = key_of(os.lstat(entry.path))
                         yield inside + entry.name, f"link {os.readlink(entry.path)}"

@@ -123,6 +123,10 @@ class Folder:
                 self.remove(name)
                 raise
 
+    def new_link(self, name: str, target: bytes) -> None:
+        """FileExistsError where anything has the name."""
+        os.symlink(os.fsdecode(target), self._place(name), dir_fd=self.descriptor)
+
     def replace(self, name: str, content: bytes, mode: int = 0o666) -> None:
         """In one step: whoever looks sees the old file or the new one. Only a plain file is replaced."""
         status = self.status(name)

@@ -18,11 +18,12 @@ __all__ = ["NewFile", "TreeSize", "files_below", "remove_entry", "remove_tree", 
 
 
 class NewFile(NamedTuple):
-    """A file to be made: the names that lead to it, what is in it, and its mode."""
+    """A file to be made: the names that lead to it, what is in it, and its mode; of a link, where it leads."""
 
     names: tuple[str, ...]
     content: bytes
     mode: int = 0o666
+    is_link: bool = False
 
 
 DEPTH = 64
@@ -183,7 +184,14 @@ def write_tree(around: Folder, name: str, files: Iterable[NewFile]) -> None:
         try:
             for file in files:
                 with top.below(file.names[:-1], make=True) as folder:
-                    folder.write_new(file.names[-1], file.content, file.mode)
+                    _write_file(folder, file)
         except BaseException:
             remove_entry(around, name)
             raise
+
+
+def _write_file(folder: Folder, file: NewFile) -> None:
+    if file.is_link:
+        folder.new_link(file.names[-1], file.content)
+    else:
+        folder.write_new(file.names[-1], file.content, file.mode)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from skillkit.core.exceptions import ContentChangedError, ScriptNotFoundError, ScriptPermissionError
 from skillkit.core.models import Skill
 from skillkit.core.models.detect import language_at
-from skillkit.core.models.digest import LEFT_OUT
+from skillkit.core.models.digest import LEFT_OUT, SIGNATURE_FILE
 from skillkit.core.paths import PATH_LIMIT, FilePathResolver, is_inside, is_sayable, violation
 from skillkit.core.resolve.environment import Interpreter, Runner, interpreter_for
 from skillkit.core.values.skills import ScriptMetadata
@@ -151,9 +151,11 @@ def _missing(requested: str, skill_name: str, available: list[str]) -> ScriptNot
 
 def require_part_of_skill(path: Path, skill_name: str, base_directory: Path) -> None:
     """What the digest leaves out is not part of the skill: nobody would notice a change in it."""
-    if LEFT_OUT in path.relative_to(base_directory).parts:
+    parts = path.relative_to(base_directory).parts
+    if LEFT_OUT in parts or parts == (SIGNATURE_FILE,):
+        what = f"inside {LEFT_OUT!r}" if LEFT_OUT in parts else "a signature"
         raise ScriptNotFoundError(
-            f"{path} is inside {LEFT_OUT!r}, which is no part of the skill {skill_name!r}. Move the script out of it.",
+            f"{path} is {what}, which is no part of the skill {skill_name!r}. Move the script out of it.",
             skill_name=skill_name,
             script_name=path.name,
         )

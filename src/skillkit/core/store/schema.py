@@ -96,4 +96,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "alter table requests add column grants text not null default '[]'",
         "alter table requests add column reason text not null default ''",
     ),
+    (
+        # What skillkit put into a folder of skills last, and who had signed it; the signer outlives the skill.
+        """create table installed (folder text primary key, skill text not null, digest text not null,
+            signer text not null, key text not null, signed_at integer not null, signed text not null
+        ) without rowid""",
+    ),
 )

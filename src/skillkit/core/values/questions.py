@@ -200,6 +200,8 @@ class Prompt:
     """What the skill uses beyond its folder, those that are met too."""
     had: tuple[str, ...] = ()
     """What a person had given it before it changed, in words."""
+    signer: str = ""
+    """Who signed exactly this content, where that was checked."""
 
     @property
     def unseen(self) -> int:
@@ -231,6 +233,7 @@ class Prompt:
                 reach=kept.get("reach", ""),
                 needs=tuple(Need(**each) for each in kept.get("needs", ())),
                 had=tuple(kept.get("had", ())),
+                signer=kept.get("signer", ""),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(

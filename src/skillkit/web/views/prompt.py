@@ -57,7 +57,16 @@ def _require_texts(prompt: Prompt) -> None:
     flags = [text for risk in prompt.risks for text in (risk.kind, risk.message, risk.path)]
     changes = [text for change in prompt.changes or () for text in (change.kind, change.path, change.diff)]
     commands = [text for each in prompt.commands for text in (each.script, *each.argv, each.stdin, each.source)]
-    known = [prompt.skill, prompt.origin, *prompt.reasons, *prompt.walls, prompt.digest, prompt.approved, *prompt.had]
+    known = [
+        prompt.skill,
+        prompt.origin,
+        *prompt.reasons,
+        *prompt.walls,
+        prompt.digest,
+        prompt.approved,
+        *prompt.had,
+        prompt.signer,
+    ]
     known += [text for need in prompt.needs for text in (need.name, need.where, need.remedy)]
     numbers = [*(risk.line for risk in prompt.risks), *(change.unseen for change in prompt.changes or ())]
     if not prompt.commands:

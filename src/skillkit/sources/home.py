@@ -1,0 +1,118 @@
+"""Where skills are put: a project's or the user's folders, the lock beside them, and what the world knows of both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from skillkit.core.exceptions import ConfigurationError, SourceRefusedError
+from skillkit.core.find.roots import user_skills_folder
+from skillkit.core.paths import real_path
+from skillkit.core.paths.files import Folder
+from skillkit.core.paths.hosts import HOSTS, PROJECT_LEVEL, USER_LEVEL
+from skillkit.core.store.installed import Installed, InstalledSkills
+from skillkit.core.store.state import StateStore
+from skillkit.sources.choosing import SkillContent
+from skillkit.sources.given import Source
+from skillkit.sources.listing import Tree
+from skillkit.sources.lock import LOCK_FILE, USUAL_FOLDER, Locked
+from skillkit.sources.opening import SECONDS, open_source
+from skillkit.sources.signatures import Signature, check_signature
+
+__all__ = ["HOST_NAMES", "SkillHome", "host_folder", "require_same_signer", "user_base"]
+
+HOST_NAMES = tuple(sorted({host.name for host in HOSTS if host.name}))
+
+
+def host_folder(host: str, *, is_user: bool) -> str:
+    """Where this host looks, below a project or below the home folder."""
+    level = USER_LEVEL if is_user else PROJECT_LEVEL
+    folders = next(getattr(each, level) for each in HOSTS if each.name == host)
+    return str(folders[0])
+
+
+@dataclass(frozen=True, slots=True)
+class SkillHome:
+    """One lock with its folders; and how to fetch for it."""
+
+    base: Path
+    is_user: bool
+    state: StateStore
+    allowed_signers: Path | None = None
+    may_change_signer: bool = False
+    seconds: float = SECONDS
+    on_progress: Callable[[str], None] | None = None
+
+    @property
+    def lock(self) -> Path:
+        return self.base / LOCK_FILE
+
+    @property
+    def installed(self) -> InstalledSkills:
+        return InstalledSkills(self.state)
+
+    def folder(self, relative: str = USUAL_FOLDER) -> Path:
+        """For the user, hosts look below the home folder, and skillkit in its own data."""
+        is_below_home = self.is_user and relative != USUAL_FOLDER
+        return (Path(real_path(Path.home())) if is_below_home else self.base) / relative
+
+    def place_of(self, name: str, locked: Locked) -> Path:
+        return self.folder(locked.folder) / name
+
+    def opened(
+        self, source: Source, *, version: str = "", wanted: Collection[str] = ()
+    ) -> AbstractContextManager[Tree]:
+        """The source's tree, for a block."""
+        return open_source(
+            source, self.base, version=version, wanted=wanted, seconds=self.seconds, on_progress=self.on_progress
+        )
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One who changes skills and lock at a time; others wait."""
+        try:
+            Folder.named(self.base, make=True).close()
+            descriptor = os.open(self.base, os.O_RDONLY)
+        except OSError as error:
+            raise ConfigurationError(f"{self.base} cannot be used: {error.strerror}. Go to another folder.") from error
+        try:
+            if os.name == "posix":
+                import fcntl
+
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def signature_of(self, content: SkillContent, place: Path) -> Signature:
+        """Whose it is; refused where the world knows another signer of this folder, or a later signature."""
+        found = check_signature(content.label, content.manifest.digest, content.signature, self.allowed_signers)
+        if not self.may_change_signer:
+            require_same_signer(self.installed.of(place), found, content.name)
+        return found
+
+
+def require_same_signer(known: Installed | None, found: Signature, name: str) -> None:
+    """The first signer of a skill's folder is its signer, until a person says that this changed."""
+    if known is None or not known.key:
+        return
+    if not found.is_there:
+        reason = f"it is not signed, and until now {known.signer or known.key} had signed it"
+    elif found.key != known.key and not (found.signer and found.signer == known.signer):
+        reason = f"it is signed by {found.shown}, and until now {known.signer or known.key} had signed it"
+    elif found.signed_at < known.signed_at:
+        reason = f"it was signed at {found.moment}, before the version that is known here: somebody offers an old one"
+    else:
+        return
+    raise SourceRefusedError(
+        f"{name!r} is refused: {reason}. Nothing was changed. Ask its author; if that is as it should be, "
+        "add --signer-changed."
+    )
+
+
+def user_base() -> Path:
+    """The folder of skillkit's own data that holds the user's skills; links on the way to it are the user's own."""
+    return Path(real_path(user_skills_folder().parent))

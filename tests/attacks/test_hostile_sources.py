@@ -1,0 +1,236 @@
+"""A repository or an archive made to run something, to write elsewhere or to hide something: refused by name, or inert."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.repositories import ENVIRONMENT, Repository, skill_text
+
+from skillkit.cli.main import exit_code_of
+from skillkit.sources import archives
+
+SKILL = ("100644", "skills/demo/SKILL.md", skill_text("demo").encode())
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def add(project: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Any]:  # noqa: ARG001
+    def run(source: str | Path, *words: str, code: int = 0) -> Any:
+        capfd.readouterr()
+        ended = exit_code_of(["add", str(source), *words, "--json"])
+        told = capfd.readouterr()
+        assert ended == code, told.out + told.err
+        return json.loads(told.out)
+
+    return run
+
+
+def control_checkout(repository: Repository, target: Path) -> None:
+    """What an ordinary clone does with the same repository."""
+    environment = {**ENVIRONMENT, "HOME": os.environ["HOME"], "GIT_CONFIG_GLOBAL": os.environ["HOME"] + "/.gitconfig"}
+    subprocess.run(
+        ["git", "clone", "-q", repository.url, str(target)], env=environment, check=True, capture_output=True
+    )
+
+
+def test_no_filter_runs_though_the_user_has_one(
+    repository: Repository, tmp_path: Path, add: Any, project: Path
+) -> None:
+    """As Git LFS is set up: a filter in the user's own settings, chosen by a file of the repository."""
+    mark = tmp_path / "filtered"
+    Path(os.environ["HOME"], ".gitconfig").write_text(f'[filter "own"]\n\tsmudge = touch {mark} && cat\n')
+    repository.commit(
+        {
+            "skills/demo/SKILL.md": skill_text("demo"),
+            "skills/demo/data.bin": "x",
+            ".gitattributes": "*.bin filter=own\n",
+        }
+    )
+    add(repository.url)
+    assert (project / "skills/demo/data.bin").read_text() == "x"
+    assert not mark.exists()
+    control_checkout(repository, tmp_path / "clone")
+    assert mark.exists(), "control: a checkout runs it"
+
+
+def test_no_hook_runs_though_the_user_has_templates(repository: Repository, tmp_path: Path, add: Any) -> None:
+    mark, hooks = tmp_path / "hooked", tmp_path / "template/hooks"
+    hooks.mkdir(parents=True)
+    for name in ("post-checkout", "reference-transaction", "post-merge"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {mark}\n")
+        (hooks / name).chmod(0o755)
+    settings = f"[init]\n\ttemplateDir = {hooks.parent}\n[core]\n\thooksPath = {hooks}\n"
+    Path(os.environ["HOME"], ".gitconfig").write_text(settings)
+    repository.add_skill("demo")
+    add(repository.url)
+    assert not mark.exists()
+    control_checkout(repository, tmp_path / "clone")
+    assert mark.exists(), "control: a clone runs it"
+
+
+@pytest.mark.parametrize(
+    ("mode", "path", "content", "reason"),
+    [
+        ("120000", "way-out", b"/etc/passwd", "is a link that leads out of the skill, to '/etc/passwd'"),
+        ("120000", "way-out", b"../other/SKILL.md", "is a link that leads out of the skill"),
+        ("120000", "sub/way-out", b"../../other", "is a link that leads out of the skill"),
+        ("120000", "way-out", b"sub/../../other", "is a link that leads out of the skill"),
+        ("120000", "way-out", b".git/config", "is inside '.git'"),
+        ("160000", "module", b"1" * 40, "is another repository (a submodule)"),
+        ("100644", "model.bin", POINTER, "is a pointer of Git LFS"),
+        ("100644", "skill.MD", b"x", "differs from 'SKILL.md' only in case"),
+        ("100644", "caf\u00e9", b"x", "differs from 'cafe\u0301' only in case or in the form of its letters"),
+        ("100644", "A/b", b"x", "'a' differs from 'A' only in case"),
+        ("100644", "line\nbreak", b"x", "has a name with characters that are not shown"),
+        ("100644", "back\\slash", b"x", "that some systems do not allow"),
+        ("100644", "hidden\u202etxt.exe", b"x", "has a name with characters that are not shown"),
+        ("100644", "NUL.txt", b"x", "has the name of a device"),
+        ("100644", "end.", b"x", "ends with a dot"),
+        ("100644", os.fsdecode(b"latin-\xe9"), b"x", "has a name with characters that are not shown"),
+        ("100644", "/".join("d" * 60), b"x", "lies too deep"),
+    ],
+)
+def test_what_may_be_in_no_skill_is_refused_by_name(
+    repository: Repository, add: Any, project: Path, mode: str, path: str, content: bytes, reason: str
+) -> None:
+    others = [("100644", f"skills/demo/{name}", b"y") for name in ("cafe\u0301", "a/x")]
+    repository.commit_entries([SKILL, *others, (mode, f"skills/demo/{path}", content)])
+    assert reason in add(repository.url, code=126)["error"]["message"]
+    assert os.listdir(project) == [], "nothing is left"
+
+
+def test_control_the_same_repository_without_it_is_added(repository: Repository, add: Any) -> None:
+    others = [("100644", f"skills/demo/{name}", b"y") for name in ("cafe\u0301", "a/x")]
+    inside = [("120000", "skills/demo/a/up", b"../cafe\xcc\x81"), ("120000", "skills/demo/here", b"a/x")]
+    repository.commit_entries([SKILL, *others, *inside])
+    assert len(add(repository.url)["skills"][0]["files"]) == 5
+
+
+def test_what_is_wrong_with_one_skill_does_not_touch_another(repository: Repository, add: Any, project: Path) -> None:
+    good = ("100644", "skills/good/SKILL.md", skill_text("good").encode())
+    repository.commit_entries([SKILL, good, ("120000", "skills/demo/way-out", b"/etc")])
+    add(repository.url, code=126)
+    add(repository.url, "--skill", "good")
+    assert os.listdir(project / "skills") == ["good"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "ext::sh -c 'touch mark'",
+        "http://example.com/skills.git",
+        "git://example.com/skills.git",
+        "https://-oProxyCommand=touch mark/x",
+        "ssh://-oProxyCommand=touch/x",
+        "--upload-pack=touch mark",
+        "file:///x#--upload-pack=touch",
+        "file:///x#a:../../b",
+        "https://user:secret@example.com/skills.git",
+    ],
+)
+def test_no_word_becomes_an_option_of_git_or_a_program(source: str, project: Path) -> None:
+    assert exit_code_of(["add", "--", source]) == 125
+    assert os.listdir(project) == []
+
+
+def zipped(entries: list[tuple[str, bytes, int]]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content, mode in entries:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = mode << 16
+            info.create_system = 3
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content)
+    return buffer.getvalue()
+
+
+IN_ZIP = ("demo/SKILL.md", skill_text("demo").encode(), 0o100644)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mode", "reason"),
+    [
+        ("demo/../../planted", b"x", 0o100644, "may lead out of the skill"),
+        ("demo//etc/planted", b"x", 0o100644, "may lead out of the skill"),
+        ("demo/way-out", b"/etc", 0o120777, "is a link that leads out"),
+        ("demo/pipe", b"", 0o010644, "is neither a file nor a link"),
+        ("demo/SKILL.md", b"twice", 0o100644, "is there twice"),
+        ("demo/scripts", b"x", 0o100644, "lies below 'scripts'"),
+        ("demo/.git/hooks/post-checkout", b"x", 0o100755, "is inside '.git'"),
+        ("demo/.GIT/config", b"x", 0o100644, "is inside '.git'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_writes_nowhere_else_and_hides_nothing(
+    add: Any, tmp_path: Path, project: Path, name: str, content: bytes, mode: int, reason: str
+) -> None:
+    file = tmp_path / "demo.skill"
+    file.write_bytes(zipped([IN_ZIP, ("demo/scripts/run.sh", b"x", 0o100755), (name, content, mode)]))
+    assert reason in add(file, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+    assert sorted(os.listdir(tmp_path)) == ["demo.skill", "project"]
+
+
+def test_control_the_usual_way_to_unpack_follows_a_planted_link(tmp_path: Path) -> None:
+    """The same archive by tar as many scripts call it: the file lands outside."""
+    outside, target = tmp_path / "outside", tmp_path / "target"
+    outside.mkdir()
+    target.mkdir()
+    with tarfile.open(tmp_path / "demo.tar", "w") as archive:
+        link = tarfile.TarInfo("demo")
+        link.type, link.linkname = tarfile.SYMTYPE, str(outside)
+        archive.addfile(link)
+        file = tarfile.TarInfo("demo/planted")
+        archive.addfile(file, io.BytesIO(b""))
+    usual: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+    shutil.unpack_archive(tmp_path / "demo.tar", target, **usual)
+    assert (outside / "planted").exists()
+
+
+def test_a_bomb_is_not_unpacked(add: Any, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillkit.sources.listing.FILE_BYTES", 1_000_000)
+    monkeypatch.setattr(archives, "SKILL_BYTES", 1_000_000)
+    file = tmp_path / "demo.zip"
+    file.write_bytes(zipped([IN_ZIP, ("demo/zeros", bytes(2_000_000), 0o100644)]))
+    assert "'zeros' has 2,000,000 bytes" in add(file, code=126)["error"]["message"]
+    packed = tmp_path / "demo.tar.gz"
+    with tarfile.open(packed, "w:gz") as archive:
+        info = tarfile.TarInfo("demo/zeros")
+        info.size = 2_000_000
+        archive.addfile(info, io.BytesIO(bytes(2_000_000)))
+    assert "more than 1,000,000 bytes" in add(packed, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
+def test_an_archive_that_lies_about_a_size_is_damaged(add: Any, tmp_path: Path, project: Path) -> None:
+    content = zipped([IN_ZIP, ("demo/data", b"A" * 5000, 0o100644)])
+    size = (5000).to_bytes(4, "little")
+    file = tmp_path / "demo.zip"
+    file.write_bytes(content.replace(size, (50).to_bytes(4, "little")))
+    assert content.count(size) == 2, "once before the file, once in the list"
+    assert "is damaged" in add(file, code=125)["error"]["message"]
+    assert os.listdir(project) == []

@@ -1,0 +1,160 @@
+"""Skills from folders, archives and https indexes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import tomllib
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.repositories import skill_text
+from support.skill_folders import skill_folder
+
+from skillkit.core.models.digest import manifest_of
+from skillkit.sources.given import WELL_KNOWN
+
+RUN = "#!/bin/sh\necho ran\n"
+
+
+def locked(project: Path) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = tomllib.loads((project / "skills.lock").read_text())["skill"]
+    return found
+
+
+def archive_of(folder: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+            archive.write(file, file.relative_to(folder.parent))
+    return buffer.getvalue()
+
+
+def test_a_folder_is_copied_without_its_git(project: Path, tmp_path: Path, skillkit: Any) -> None:
+    source = skill_folder(tmp_path / "mine", "demo", files={"scripts/run.sh": RUN, ".git/config": "x"})
+    (added,) = skillkit("add", "../mine")["skills"]
+    assert added["digest"] == manifest_of(source).digest
+    assert locked(project)["demo"]["source"] == "../mine"
+    assert not (project / "skills/demo/.git").exists()
+    (source / "scripts/run.sh").write_text("echo other\n")
+    assert skillkit("update")["skills"][0]["what"] == "updated"
+    assert manifest_of(project / "skills/demo").digest == manifest_of(source).digest
+
+
+def test_a_folder_too_deep_is_refused_and_not_cut(project: Path, tmp_path: Path, skillkit: Any) -> None:
+    folder = skill_folder(tmp_path / "mine", "demo")
+    for _ in range(110):
+        folder = folder / "d"
+        folder.mkdir()
+    (folder / "deep.txt").write_text("x")
+    assert "is neither a file nor a link" in skillkit("add", "../mine", code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
+def test_a_folder_that_changed_is_not_what_was_locked(project: Path, tmp_path: Path, skillkit: Any) -> None:
+    source = skill_folder(tmp_path / "mine", "demo", files={"a.txt": "one"})
+    skillkit("add", "../mine")
+    (source / "a.txt").write_text("two")
+    (project / "skills/demo/a.txt").unlink()
+    error = skillkit("sync", "--frozen", "--discard", code=126)["error"]["message"]
+    assert "'demo' is not what the lock says" in error
+    assert not (project / "skills/demo/a.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["demo.zip", "demo.skill"])
+def test_an_archive_is_unpacked(project: Path, tmp_path: Path, skillkit: Any, name: str) -> None:
+    source = skill_folder(tmp_path / "mine", "demo", files={"scripts/run.sh": RUN})
+    (tmp_path / name).write_bytes(archive_of(source))
+    (added,) = skillkit("add", f"../{name}")["skills"]
+    assert added["digest"] == manifest_of(source).digest
+    assert added["commit"] == f"sha256:{sha256((tmp_path / name).read_bytes()).hexdigest()}"
+    (project / "skills/demo/scripts/run.sh").write_text("changed")
+    skillkit("sync", "--frozen", "--discard")
+    assert manifest_of(project / "skills/demo").digest == added["digest"]
+
+
+def test_what_is_no_archive_is_told(tmp_path: Path, skillkit: Any) -> None:
+    (tmp_path / "demo.zip").write_bytes(b"hello")
+    assert "is no archive that can be read" in skillkit("add", "../demo.zip", code=125)["error"]["message"]
+    assert "cannot be read" in skillkit("add", "../nothing.zip", code=125)["error"]["message"]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> dict[str, Any]:
+    """A site with one skill as a text, one as a zip, and one as a tar."""
+    served = tmp_path / "served"
+    folder = served / os.path.dirname(WELL_KNOWN).strip("/")
+    folder.mkdir(parents=True)
+    packed = skill_folder(tmp_path / "mine", "packed", files={"scripts/run.sh": RUN})
+    (folder / "text.md").write_text(skill_text("text"))
+    (folder / "packed.zip").write_bytes(archive_of(packed))
+    with tarfile.open(folder / "tarred.tar.gz", "w:gz") as archive:
+        info = tarfile.TarInfo("./SKILL.md")
+        content = skill_text("tarred").encode()
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    kinds = {"text.md": "skill-md", "packed.zip": "archive", "tarred.tar.gz": "archive"}
+    skills = [
+        {
+            "name": name.partition(".")[0],
+            "type": kind,
+            "description": "One.",
+            "url": f"/.well-known/agent-skills/{name}",
+            "digest": f"sha256:{sha256((folder / name).read_bytes()).hexdigest()}",
+        }
+        for name, kind in kinds.items()
+    ]
+    listed = {"skills": skills}
+    (folder / "index.json").write_text(json.dumps(listed))
+    return {"folder": folder, **listed}
+
+
+def test_a_site_is_asked_for_its_index(index: dict[str, Any], project: Path, site: str, skillkit: Any) -> None:
+    skillkit("add", site, "--skill", "packed")
+    assert list(locked(project)) == ["packed"]
+    told = skillkit("add", f"{site}{WELL_KNOWN}")["skills"]
+    assert {each["name"]: each["what"] for each in told} == {"packed": "unchanged", "tarred": "added", "text": "added"}
+    assert locked(project)["text"]["commit"] == index["skills"][0]["digest"]
+    assert (project / "skills/packed/scripts/run.sh").read_text() == RUN
+    assert skillkit("sync", "--check")["drift"] == 0
+    (project / "skills/text/SKILL.md").write_text("changed")
+    skillkit("sync", "--frozen", "--discard")
+    assert (project / "skills/text/SKILL.md").read_text() == skill_text("text")
+
+
+def test_an_artifact_with_another_content_than_the_index_says_is_refused(
+    index: dict[str, Any], project: Path, site: str, skillkit: Any
+) -> None:
+    (index["folder"] / "text.md").write_text(skill_text("text", "Evil."))
+    error = skillkit("add", site, code=126)["error"]["message"]
+    assert "somebody changed one of them" in error
+    assert os.listdir(project) == []
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"skills": [{"name": "x"}]}', "no json", '{"skills": 3}'])
+def test_what_is_no_index_is_told(index: dict[str, Any], site: str, skillkit: Any, content: str) -> None:
+    (index["folder"] / "index.json").write_text(content)
+    assert "is no index of skills" in skillkit("add", site, code=125)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("name", "../up"), ("digest", "md5:1"), ("type", "program"), ("digest", "sha256:short")]
+)
+def test_an_entry_that_the_format_does_not_know_is_refused(
+    index: dict[str, Any], site: str, skillkit: Any, project: Path, key: str, value: str
+) -> None:
+    index["skills"][0][key] = value
+    (index["folder"] / "index.json").write_text(json.dumps({"skills": index["skills"]}))
+    assert "cannot be taken" in skillkit("add", site, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
+def test_an_artifact_by_plain_http_is_refused(index: dict[str, Any], site: str, skillkit: Any) -> None:
+    index["skills"][0]["url"] = "http://localhost:1/text.md"
+    (index["folder"] / "index.json").write_text(json.dumps({"skills": index["skills"]}))
+    assert "it is not https" in skillkit("add", site, code=126)["error"]["message"]
