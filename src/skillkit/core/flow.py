@@ -308,9 +308,8 @@ class Flow:
 
     def reach_of_any(self, skill: Skill) -> tuple[str, ...]:
         """The same for whichever script of the skill, wherever it is run."""
-        lasting = self.granting.of(skill).lasting
-        timeout = self.policy.timeout_seconds
-        return self._sentences(skill.base_directory, "it is run in", ["files and folders"], timeout, lasting)
+        given, timeout = self.granting.of(skill), self.policy.timeout_seconds
+        return self._sentences(skill.base_directory, "it is run in", ["files and folders"], timeout, given.lasting)
 
     def _sentences(
         self,

@@ -154,6 +154,15 @@ class Granting:
             found = (own, *(need for need in found if need.kind != "interpreter"))
         return found
 
+    def needs_of(self, skill: Skill, script_name: str | None, tier: str) -> tuple[Need, ...]:
+        """Of a skill as it lies in its folder, or of one of its scripts, with what it was given for good."""
+        from skillkit.core.needs import needs_of
+        from skillkit.core.resolve.locate import find_script
+
+        name, folder = skill.metadata.name, skill.base_directory
+        script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
+        return self.looked_at(skill, needs_of(skill, script), self.of(skill).lasting, tier)
+
     def looked_at(
         self, skill: Skill, needs: Sequence[Need], grants: Sequence[Grant], tier: str, *, runs_types: bool = False
     ) -> tuple[Need, ...]:

@@ -147,14 +147,7 @@ class SkillManager:
 
     def needs_of(self, skill_name: str, script_name: str | None = None) -> tuple[Need, ...]:
         """What it uses beyond its folder: where that was found, whether it is there here, and what meets it."""
-        from skillkit.core.needs import needs_of
-        from skillkit.core.resolve.locate import find_script
-
-        skill = self.load_skill(skill_name)
-        name, folder = skill.metadata.name, skill.base_directory
-        script = None if script_name is None else find_script(script_name, name, folder, skill.scripts)
-        granting = self.flow.granting
-        return granting.looked_at(skill, needs_of(skill, script), granting.of(skill).lasting, self.flow.tier)
+        return self.flow.granting.needs_of(self.load_skill(skill_name), script_name, self.flow.tier)
 
     def prepare_packages(self, skill_name: str, script_name: str | None = None, **options: Any) -> Any:  # noqa: ANN401
         """Installs what a skill needs after a person said yes; arguments and result are those of `packages.prepare`."""
@@ -282,16 +275,9 @@ class SkillManager:
         """
         from skillkit.core.values.grants import named_grants
 
-        named = named_grants(
-            hosts=hosts,
-            secrets=secrets,
-            variables=variables,
-            read=map(str, read),
-            write=map(str, write),
-            working_directory=working_directory,
-            interpreters=interpreters,
-            private=private,
-        )
+        paths = {"read": map(str, read), "write": map(str, write)}
+        names = {"hosts": hosts, "secrets": secrets, "variables": variables, "interpreters": interpreters}
+        named = named_grants(**names, **paths, working_directory=working_directory, private=private)
         return tuple(kept.grant for kept in self.flow.granting.give(self.load_skill(skill_name), named, channel))
 
     def grants(self, skill_name: str) -> tuple[Grant, ...]:
