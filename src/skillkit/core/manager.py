@@ -93,9 +93,7 @@ class SkillManager:
 
     def name_workspace(self, workspace: PathLike | Workspace) -> Workspace:
         """Bound to the folder that is there now; one that was named before stays what it is."""
-        if isinstance(workspace, Workspace):
-            return workspace
-        return named_workspace(workspace, self.state_dir)
+        return workspace if isinstance(workspace, Workspace) else named_workspace(workspace, self.state_dir)
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -275,8 +273,8 @@ class SkillManager:
         """
         from skillkit.core.values.grants import named_grants
 
-        paths = {"read": map(str, read), "write": map(str, write)}
         names = {"hosts": hosts, "secrets": secrets, "variables": variables, "interpreters": interpreters}
+        paths = {"read": map(str, read), "write": map(str, write)}
         named = named_grants(**names, **paths, working_directory=working_directory, private=private)
         return tuple(kept.grant for kept in self.flow.granting.give(self.load_skill(skill_name), named, channel))
 
