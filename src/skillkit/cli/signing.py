@@ -10,12 +10,13 @@ import click
 from skillkit.cli import REFUSED
 from skillkit.cli.options import SKILL, Places, json_option, manager_for, roots_options
 from skillkit.cli.output import echo_json
+from skillkit.core.models import Skill
 from skillkit.core.models.digest import SIGNATURE_FILE
 from skillkit.core.store.installed import Installed, InstalledSkills
 from skillkit.core.store.state import StateStore
 from skillkit.core.values.text import visible
 from skillkit.sources.home import require_same_signer
-from skillkit.sources.signatures import allowed_signers_file, check_signature, sign_skill, signature_in
+from skillkit.sources.signatures import Signature, allowed_signers_file, check_signature, sign_skill, signature_in
 
 __all__ = ["sign_command", "verify_command"]
 
@@ -91,6 +92,11 @@ def verify_command(
             installed.keep([row._replace(**found._asdict(), signed=signed)])
     finally:
         store.close()
+    _show_signature(skill, found, allowed, as_json=as_json)
+    ctx.exit(0 if found.signer else REFUSED)
+
+
+def _show_signature(skill: Skill, found: Signature, allowed: Path | None, *, as_json: bool) -> None:
     if as_json:
         moment = found.moment if found.is_there else None
         echo_json(skill=skill.name, digest=skill.digest, signer=found.signer, key=found.key, signed_at=moment)
@@ -104,4 +110,3 @@ def verify_command(
         )
     else:
         click.echo(f"{visible(skill.name)} is not signed. 'skillkit sign' signs it.", err=True)
-    ctx.exit(0 if found.signer else REFUSED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.running import made_manager, only_record
 
 from skillkit import GUARDED
 from skillkit.integrations.mcp.server import create_server
+from skillkit.testing import quick_forms
 
 SCRIPT = """
 import os
@@ -39,6 +41,13 @@ def talk_of(folder: Path, era: str, content: dict[str, Any]) -> tuple[dict[str, 
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEATHER_API_KEY", "k-12345678-abc")
     monkeypatch.setenv("TEAM_NAME", "blue")
+
+
+@pytest.fixture(autouse=True)
+def quick() -> Iterator[None]:
+    """Here a program answers, at once."""
+    with quick_forms():
+        yield
 
 
 def test_the_form_has_a_switch_for_each_tick_and_none_is_on(tmp_path: Path, era: str) -> None:
