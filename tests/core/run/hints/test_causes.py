@@ -298,7 +298,7 @@ def test_a_service_that_is_nowhere_is_not_blamed_on_the_walls(tmp_path: Path, ti
     result = run(tmp_path, {"scripts/wait.py": WAITING}, str(port), timeout=1)
     assert result.timed_out
     if tier == "bubblewrap":
-        assert result.hint == "It was stopped after 1 seconds, its limit; --timeout SECONDS allows up to 600."
+        assert result.hint == "It was stopped after 1 second, its limit; --timeout SECONDS allows up to 600."
         assert "network" not in run(tmp_path, {"scripts/run.py": CALLING}, str(port)).hint
     else:
         assert result.hint.startswith("Loopback is closed in the landlock walls")
@@ -307,7 +307,7 @@ def test_a_service_that_is_nowhere_is_not_blamed_on_the_walls(tmp_path: Path, ti
 def test_a_run_that_needs_longer_is_told_the_option(tmp_path: Path) -> None:
     files = {"scripts/run.sh": "sleep 2; echo done"}
     hint = run(tmp_path, files, policy=TRUSTED, timeout=1).hint
-    assert hint == "It was stopped after 1 seconds, its limit; --timeout SECONDS allows up to 600."
+    assert hint == "It was stopped after 1 second, its limit; --timeout SECONDS allows up to 600."
     assert run(tmp_path, files, policy=TRUSTED, timeout=20).stdout == "done\n"
 
 

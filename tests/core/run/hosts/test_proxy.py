@@ -6,6 +6,7 @@ import contextlib
 import resource
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -285,7 +286,10 @@ def test_closing_ends_every_connection_and_thread() -> None:
         for each in connections:
             with contextlib.suppress(OSError):
                 assert each.recv(1) == b""
-    assert threading.active_count() <= before + 1
+    until = time.monotonic() + 20
+    while threading.active_count() > before and time.monotonic() < until:  # the hosts of the test end by themselves
+        time.sleep(0.02)
+    assert threading.active_count() <= before
 
 
 @pytest.mark.slow
