@@ -12,7 +12,7 @@ from skillkit.core.values.questions import Tick
 TICKS = (
     Tick("again", "the same again: the key OLD_KEY"),
     Tick("secret:WEATHER_API_KEY", "the key WEATHER_API_KEY"),
-    Tick("write:/work/.git", "read and write /work/.git", "Git obeys it."),
+    Tick("write:/project/.git", "read and write /project/.git", "Git obeys it."),
 )
 NEEDS = (
     Need(
@@ -41,7 +41,7 @@ def test_needs_and_ticks_are_shown_and_none_is_ticked() -> None:
     for line in (
         "[ ] a  the same again",
         "[ ] b  the key WEATHER_API_KEY",
-        "[ ] c  read and write /work/.git (Git obeys",
+        "[ ] c  read and write /project/.git (Git obeys",
     ):
         assert line in shown
 
@@ -102,4 +102,4 @@ def test_ticks_work_where_they_are_out_of_sight_and_on_a_plain_terminal() -> Non
             terminal.wait_for("Ticked: c.")
             terminal.send("1")
             answer = asking.outcome()
-        assert answer["grants"] == ["write:/work/.git"], term
+        assert answer["grants"] == ["write:/project/.git"], term
