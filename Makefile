@@ -20,9 +20,11 @@ examples: $(EXAMPLES_VENV)/.examples-ready $(EXAMPLES_2_VENV)/.examples-openai-2
 	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
 	EXAMPLES=openai-2 $(EXAMPLES_2_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py
 
-hosts: $(VENV)/.dev-ready system  ## real agent hosts with a scripted model; HOSTS=all for those that fewer people use too
-	tools/hosts
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m hosts tests/hosts
+hosts: $(VENV)/.dev-ready system  ## real agent hosts with a scripted model; HOSTS=all for those that fewer people use too, ONLY="codex" for some
+	tools/hosts $(ONLY)
+	@# Once more for what failed: these are other people's programs in a terminal, and a busy machine is slow to draw.
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m hosts tests/hosts || \
+		$(BIN)/python -m pytest -n 1 --dist loadscope -m hosts tests/hosts --last-failed --last-failed-no-failures none
 	@echo "What each host and its model saw: hosts-transcripts/"
 
 check: $(VENV)/.dev-ready  ## style, types, architecture
