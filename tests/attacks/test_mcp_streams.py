@@ -156,7 +156,7 @@ print("after serving", flush=True)
         talk = Wire(process)
         talk.ask("initialize", **HELLO)
         talk.tell({"method": "notifications/initialized"})
-        assert len(talk.ask("tools/list")["tools"]) == 3
+        assert len(talk.ask("tools/list")["tools"]) == 4
         output, errors = process.communicate(timeout=60)
     assert output == "after serving\n"
     assert errors.splitlines() == ["printed by a library", "written by a library"]

@@ -18,6 +18,18 @@ pytestmark = [
 fewer_people_use = pytest.mark.skipif(os.environ.get("HOSTS") != "all", reason="HOSTS=all sits down with this one too")
 
 
+def are_the_three(rows: list[str]) -> bool:
+    """What would run with its words, the risks and the reach: at the form's head, or at its end where hosts show that."""
+    kinds = {
+        next((kind for kind in ("Risks:", "Reach:") if kind in row), "Run" if is_what_runs(row) else "") for row in rows
+    }
+    return kinds == {"Run", "Risks:", "Reach:"}
+
+
+def is_what_runs(row: str) -> bool:
+    return SKILL in row and "greet.py" in row and SCRIPT_WORD[:10] in row
+
+
 class Facts:
     """The same for every host; each is a class of its own, so that one worker judges one sitting."""
 
@@ -72,13 +84,9 @@ class Facts:
         if not sitting.host.form:
             pytest.skip("this host shows no form")
         sitting.require("add", "start", "greet")
-        what, *rest = question_rows(sitting)[: sitting.host.form_rows]
-        assert SKILL in what
-        assert "greet.py" in what
-        assert SCRIPT_WORD[:10] in what
-        risks = row_with(r"risk|program|process", rest)
-        reach = row_with(r"network|workspace|read|write", rest[risks + 1 :])
-        assert (risks, reach) == (0, 0) or sitting.host.form_rows > 3
+        shown = sitting.forms[0] if sitting.host.form_rows > 3 else question_rows(sitting)[:3]
+        threes = [shown[at : at + 3] for at in range(max(1, len(shown) - 2))]
+        assert any(are_the_three(three) for three in threes), shown
 
     def test_what_a_script_printed_before_its_timeout_reaches_the_model(self, sitting: Sitting) -> None:
         sitting.require("add", "start", "greet", "timeout")
