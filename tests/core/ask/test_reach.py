@@ -138,3 +138,9 @@ def test_walls_that_hide_no_names_say_so() -> None:
 def test_more_paths_than_arguments_can_grant_are_counted(count: int, more: str) -> None:
     (line,) = (line for line in sentences(granted=[f"/{n}" for n in range(count)]) if "the arguments name" in line)
     assert line.endswith(f", /{min(count, 64) - 1}{more}.")
+
+
+def test_a_run_with_hosts_can_send_what_its_home_keeps() -> None:
+    kept = replace(GUARDED, allowed_hosts=("api.example.com",))
+    assert any("It can send what it kept there." in sentence for sentence in sentences(kept))
+    assert not any("It can send what it kept there." in sentence for sentence in sentences(GUARDED))

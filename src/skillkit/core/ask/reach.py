@@ -142,7 +142,7 @@ def _files(
         yield f"{NO_OTHER_FILE}{HARD_LINKS if is_writing else ''}."
     yield "It can write to a work folder of its own."
     if policy.home == "kept" and not policy.allow_filesystem:
-        sending = " It can send what it kept there." if policy.allow_network else ""
+        sending = " It can send what it kept there." if policy.allow_network or policy.allowed_hosts else ""
         yield f"It has a home folder of its own, which is kept for its next runs.{sending}"
 
 
