@@ -25,7 +25,7 @@ from skillkit.core.values.runs import Artifact
 __all__ = ["WorkFolders"]
 
 LISTED_ARTIFACTS = 1_000
-ATTEMPTS = 3
+ATTEMPTS = 100  # each lost one was looked at by another process in just that moment; all of them never are
 
 run_log = logging.getLogger("skillkit.run")
 
