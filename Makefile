@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
 
-.PHONY: demo test test-slow examples hosts check mutants package bench bench-peers real-skills soak coverage test-versions docs screenshots clean system
+.PHONY: demo test test-slow examples hosts check mutants package bench bench-peers real-skills soak fuzz storm powercut proof coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -52,8 +52,19 @@ docs: $(VENV)/.docs-ready  ## the documentation, into site/; every link is check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
 	@echo "site/index.html"
 
-soak: $(VENV)/.dev-ready system  ## mixed load for 10 minutes, then a look at what is left; SOAK_SECONDS=N
+soak: $(VENV)/.dev-ready system  ## mixed load for an hour, then a look at what is left; SOAK_SECONDS=N
 	$(BIN)/python -m bench.soak
+
+fuzz: $(VENV)/.dev-ready  ## inputs that nobody wrote, through every door; FUZZ_N=1000000, FUZZ_CORPUS=FOLDER adds real files
+	$(BIN)/python -m bench.proof.fuzz
+
+storm: $(VENV)/.dev-ready system  ## hostile runs, many at once, in each kind of walls; STORM_N=10000
+	$(BIN)/python -m bench.proof.storm
+
+powercut: $(VENV)/.dev-ready  ## writers killed at random moments; POWERCUT_N=1000
+	$(BIN)/python -m bench.proof.powercut
+
+proof: fuzz storm powercut soak  ## all four at full size; each writes its line into bench/proof.md
 
 coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take; fails under 95 %
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/core tests/properties tests/attacks \

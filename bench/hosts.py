@@ -20,11 +20,11 @@ from skillkit import SkillManager
 from skillkit.core.run.hosts import proxy as proxies
 from skillkit.core.values.hosts import HostRule
 
-MEGABYTES = 512
-ROUNDS = 3
+MEGABYTES = 256
+ROUNDS = 9
 AT_ONCE = 200
 WHY_ADDED = "a process in the background enters the run's network before the script starts, and a thread waits for it"
-WHY_RATE = "every byte is read and written once more by Python, on cores that server and client keep busy"
+WHY_RATE = "every byte passes one more process, on cores that server and client keep busy"
 # A server that sends zeros, and a client that counts them; with a certificate, over TLS.
 SERVER = """
 import socket, ssl, sys, threading
@@ -75,7 +75,8 @@ def added(work: Path) -> Row:
     (folder / "scripts").mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: runs\ndescription: Scripts to measure.\n---\n")
     (folder / "scripts" / "noop.sh").write_text(":\n")
-    policies = {"walls": REQUIRED, "hosts": replace(REQUIRED, allowed_hosts=("api.example.com",))}
+    cold = replace(REQUIRED, warm="off")  # like against like: what hosts add to walls that go up
+    policies = {"walls": cold, "hosts": replace(cold, allowed_hosts=("api.example.com",))}
     with contextlib.ExitStack() as held:
         managers = {
             name: held.enter_context(
@@ -93,13 +94,13 @@ def run(manager: SkillManager) -> None:
 
 
 def rate(work: Path, *, is_tls: bool) -> Row:
-    """Server, proxy and client in processes of their own, as in a run."""
+    """Server, proxy and client in processes of their own, as in a run; each pair of rounds is compared for itself."""
     with serving(work, is_tls=is_tls) as server, proxying(server) as proxy:
         direct, proxied = [], []
         for _ in range(ROUNDS):
             direct.append(megabytes_a_second(server, is_proxied=False, is_tls=is_tls))
             proxied.append(megabytes_a_second(proxy, is_proxied=True, is_tls=is_tls))
-    ratio = statistics.median(proxied) / statistics.median(direct)
+    ratio = statistics.median(through / by_itself for through, by_itself in zip(proxied, direct, strict=True))
     must = 0.7 if is_tls else 0.35
     what = f"{'TLS' if is_tls else 'plain'} through the proxy / direct, on loopback"
     detail = f"{statistics.median(proxied):.0f} MB/s against {statistics.median(direct):.0f} MB/s"

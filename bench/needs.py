@@ -8,8 +8,8 @@ from pathlib import Path
 from bench.folders import make_skills
 from bench.runner import Row, measure
 from skillkit import SkillManager
+from skillkit.core.find.needs import needs_of
 from skillkit.core.models import Skill
-from skillkit.core.needs import needs_of
 
 SCRIPT = '''#!/usr/bin/env python3
 """Fetch report {number} and keep it."""

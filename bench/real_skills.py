@@ -23,8 +23,8 @@ from pathlib import Path
 
 from skillkit import GUARDED, Skill, SkillKitError, SkillManager
 from skillkit.approvers.callback import FlagApprover
+from skillkit.core.find.needs import SkillNeeds
 from skillkit.core.models.detect.languages import LANGUAGE_INTERPRETERS
-from skillkit.core.needs import SkillNeeds
 from skillkit.core.values.needs import Need
 from skillkit.core.values.skills import ScriptMetadata
 

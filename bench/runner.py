@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from skillkit.core.run import tiers
+from skillkit.core.run.sandbox.choose import Choice
+from skillkit.core.run.tiers import machine_tiers
 
 Work = Callable[[], object]
 REPEATS = 3
@@ -91,3 +96,15 @@ def measure(candidates: Mapping[str, Work], rounds: int, prepare: Work | None = 
                 repeat[name].append((time.perf_counter() - started) * 1000)
         timings.repeats.append(repeat)
     return timings
+
+
+@contextmanager
+def only_walls(tier: str) -> Iterator[None]:
+    """As if this machine had no other kind of walls; afterwards it has them again."""
+    usual = vars(tiers)["this_machines"]
+    sandbox = next(each.sandbox for each in machine_tiers() if each.tier == tier and each.sandbox is not None)
+    vars(tiers)["this_machines"] = Choice({tier: lambda: sandbox})
+    try:
+        yield
+    finally:
+        vars(tiers)["this_machines"] = usual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import warnings
@@ -15,8 +16,10 @@ from mcp.client.client import Client
 
 from bench.runner import Row
 from skillkit import SkillManager
+from skillkit.core.models import SkillMetadata
 from skillkit.integrations.langchain import create_langchain_tools
 from skillkit.integrations.mcp.server import create_server
+from skillkit.integrations.tool_schemas import server_instructions, tool_schemas
 
 # OpenAI's own package loads its vocabulary from the network; this one brings it.
 VOCABULARY = "rs-bpe==0.1.0"
@@ -31,6 +34,16 @@ BOUNDS = {
 DOING = "extract convert summarise validate merge translate review compare plot schedule".split()
 THINGS = "invoice contract spreadsheet calendar dataset presentation transcript changelog schema ticket".split()
 PLACES = "pdf docx email github slack".split()
+RARE = {
+    "Latin": "qzxjkvwbfg",
+    "Greek": "αβγδεζηθ",
+    "Kana": "あいうえおかきく",
+    "Han": "龘靐齉爩麤鱻",
+    "Hangul": "갂갉갔걁걇",
+    "Ethiopic": "ወዐዘዠየደ",
+    "Cherokee": "ᎠᎡᎢᎣᎤᎥ",
+    "Cuneiform": "\U00012000\U00012001\U00012002",
+}
 SCRIPT = '#!/usr/bin/env python3\n"""{title}.\n\nReads the file named first."""\nimport sys\n'
 
 
@@ -44,7 +57,24 @@ def rows(work: Path) -> list[Row]:
             detail = f"{tools} tools; {how}" + (f"; {NATIVE}" if count == max(BOUNDS[surface]) else "")
             what = f"what a model reads of {count} skills, {surface}"
             found.append(Row(what, count_tokens(text), *BOUNDS[surface][count], "tokens", detail))
-    return found
+    rare = max(count_tokens(told_text(rare_skills(*script))) for script in RARE.items())
+    detail = f"the most of {', '.join(RARE)}; {how}"
+    return [*found, Row("what a model reads of 500 skills named in rare scripts", rare, 6_000, 5_900, "tokens", detail)]
+
+
+def rare_skills(script: str, letters: str) -> list[SkillMetadata]:
+    """Names and descriptions of letters without sense, as long as names can be to be told."""
+    chosen = random.Random(script)
+    words = ["".join(chosen.choices(letters, k=5)) for _ in range(1_000)]
+    return [
+        SkillMetadata(f"{words[number]}{number:03d}", " ".join(words[number : number + 40]), Path())
+        for number in range(500)
+    ]
+
+
+def told_text(skills: list[SkillMetadata]) -> str:
+    tools = tool_schemas(skills, (), {skill.name for skill in skills})
+    return f"{server_instructions(skills)}\n{json.dumps([tool.to_anthropic() for tool in tools], ensure_ascii=False)}"
 
 
 def make_skills(root: Path, count: int) -> Path:

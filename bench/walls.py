@@ -6,11 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench.runner import Row, measure
+from bench.runner import Row, measure, only_walls
 from skillkit import TRUSTED, ScriptPolicy, SkillManager
-from skillkit.core.run import tiers
-from skillkit.core.run.sandbox.base import Sandbox
-from skillkit.core.run.sandbox.choose import Choice
 from skillkit.core.run.tiers import machine_tiers
 
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
@@ -28,15 +25,10 @@ def rows(work: Path) -> list[Row]:
     found = []
     for attempt in machine_tiers():
         if attempt.sandbox is not None:
-            only_kind = Choice({attempt.tier: partial(same, attempt.sandbox)})
-            setattr(tiers, "this_machines", only_kind)  # noqa: B010 - as if the machine had no other
-            found += [row for script in SCRIPTS for row in added(work, attempt.tier, script)]
-            found.append(in_large_workspace(work, attempt.tier))
+            with only_walls(attempt.tier):
+                found += [row for script in SCRIPTS for row in added(work, attempt.tier, script)]
+                found.append(in_large_workspace(work, attempt.tier))
     return found
-
-
-def same(sandbox: Sandbox) -> Sandbox:
-    return sandbox
 
 
 def added(work: Path, tier: str, script: str) -> list[Row]:

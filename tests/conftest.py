@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
-pytest_plugins = ["support.tier_watch"]
+pytest_plugins = ["support.databases", "support.tier_watch", "support.warm_runs"]
 
 
 # Each of these starts programs again and again, or waits for them: seconds a test.
@@ -18,10 +18,6 @@ LONG = (
     "tests/e2e/",
     "tests/bench/",
     "tests/integrations/mcp/",
-    "tests/attacks/test_guarded_names.py::test_what_a_script_makes_under_such_a_name",
-    "tests/attacks/test_guarded_names.py::test_without_walls_each_of_these",
-    "tests/attacks/test_guarded_names.py::test_no_folder_is_too_deep",
-    "tests/attacks/test_ways_around_the_guard.py::test_what_is_planted_is_moved_away",
     "tests/core/test_running_in_every_language.py::test_an_endless_script",
     "tests/attacks/test_mcp_",
     "tests/attacks/test_self_approval",
@@ -30,17 +26,43 @@ LONG = (
     "tests/attacks/test_swapped_paths.py::test_control_who_looks",
     "tests/attacks/test_work_folder_trees",
     "tests/attacks/test_idle_connections",
-    "tests/attacks/test_oversized_skills.py::test_ten_thousand",
     "tests/core/paths/test_trees.py::test_the_usual_way_fails",
     "tests/core/paths/test_trees.py::test_a_look_for_files_ends",
     "tests/cli/test_chat_",
-    "tests/packages/test_prepare",
     "tests/packages/test_node",
     "tests/packages/test_commands",
     "tests/cli/test_mcp_",
     "tests/cli/test_web_",
     "tests/core/ask/test_approvals_between_",
     "tests/core/store/test_world_between_",
+    "tests/sources/",
+    "tests/attacks/test_hostile_sources",
+    "tests/attacks/test_locks_give_no_trust",
+    "tests/attacks/test_swapped_signers",
+    "tests/attacks/test_warm",
+    "tests/core/run/warm/",
+    "tests/attacks/test_what_was_shown",
+    "tests/attacks/test_guarded_names",
+    "tests/attacks/test_ways_around_the_guard",
+    "tests/attacks/test_escapes_bubblewrap_grants",
+    "tests/attacks/test_hosts",
+    "tests/attacks/test_packages",
+    "tests/attacks/test_kept_homes",
+    "tests/attacks/test_hidden_changes",
+    "tests/attacks/test_oversized_skills",
+    "tests/attacks/test_leftovers",
+    "tests/core/run/hints/test_causes",
+    "tests/core/run/sandbox/test_seccomp",
+    "tests/core/run/process/test_survivors",
+    "tests/core/ask/test_approvals_together",
+    "tests/integrations/test_stopped_scripts",
+    "tests/packages/test_p",
+    "tests/cli/skills/",
+    "tests/cli/test_doctor_command",
+    "tests/cli/people/test_home_command",
+    "tests/cli/test_run_command",
+    "tests/chat/test_talk",
+    "tests/properties/test_hostile_workspaces",
 )
 
 
@@ -73,7 +95,7 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.setenv("SKILLKIT_STATE_DIR", str(home / "state"))
-    for name in ("SKILLKIT_CONFIG", "SKILLKIT_SKILLS", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+    for name in ("SKILLKIT_CONFIG", "SKILLKIT_STATE", "SKILLKIT_SKILLS", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     return home
 

@@ -15,6 +15,8 @@ from skillkit import ApprovalUnavailableError, World
 from skillkit.approvers.store import StoreApprover
 from skillkit.core.values.questions import SINGLE_USE, Approver
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
@@ -61,6 +63,7 @@ def test_silence_and_cancelling_are_not_approved(world: World) -> None:
     assert world.pending() == []
 
 
+@pytest.mark.own_file
 def test_a_store_that_cannot_be_used_is_an_unavailable_way_to_ask(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     unusable = r"cannot be stored\. The state file .* cannot be used"

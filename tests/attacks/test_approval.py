@@ -24,7 +24,7 @@ ASKING = replace(TRUSTED, approval="first_run")
 
 def swapped_before_the_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """The last moment there is: everything has been checked, nothing has been started."""
-    start = place.__dict__["_launch"]
+    start = place.__dict__["launch"]
 
     def swap_and_start(*given: Any) -> Any:
         for name, text in (("scripts/run.sh", "echo evil\n"), ("lib.txt", "evil\n")):
@@ -32,7 +32,7 @@ def swapped_before_the_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
             os.replace(folder / "other", folder / "skills/demo" / name)
         return start(*given)
 
-    patch.setattr(place, "_launch", swap_and_start)
+    patch.setattr(place, "launch", swap_and_start)
 
 
 def manager_of(folder: Path, policy: ScriptPolicy, *answers: str, **settings: Any) -> SkillManager:

@@ -405,6 +405,19 @@ def test_the_walls_hold_against(name: str, user: int | None) -> None:
         assert not ATTACKS[name].effect(room)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKS)
+def test_walls_that_stood_before_hold_against(name: str) -> None:
+    """The control is the same: without walls each of these works."""
+    with open_folder() as folder:
+        room = attacked(Room.made(folder), name)
+        with ATTACKS[name].target(room) as argument:
+            words = (str(room.root), argument)
+            _, output, errors = room.run_warm(PYTHON, str(room.skill / "attack.py"), script_arguments=words)
+        assert output.startswith("attacking"), errors
+        assert not ATTACKS[name].effect(room)
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_without_walls_it_works_to(name: str) -> None:
     with open_folder() as folder:

@@ -13,11 +13,13 @@ from urllib.parse import quote
 
 import pytest
 from support.running import made_manager
+from support.surfaces import BODY, SURFACES, told_on
 
 from skillkit import GUARDED, SkillManager
 from skillkit.core.values.masking import MASK
 from skillkit.core.values.runs import RunControl
 from skillkit.integrations.functions import SkillFunctions
+from skillkit.testing import ScriptedApprover
 
 KEY = "sk-live/Zy9+Q8w7=E6r5"
 OPEN = replace(GUARDED, approval="never")
@@ -168,3 +170,24 @@ def test_a_variable_that_is_set_needed_and_withheld_is_named_in_the_hint(tmp_pat
         )
         manager.grant("demo", secrets=["WEATHER_API_KEY"])
         assert manager.execute_skill_script("demo", "run").success
+
+
+PLAIN_KEY = "sk-live-Zy9Q8w7E6r5T4y3"  # can be part of a file's name
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("code", ["0", "3"])
+def test_no_surface_tells_a_granted_key_in_any_form_that_is_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, surface: str, code: str
+) -> None:
+    """With progress, names of artifacts, the values beside the text, and what a program finds in an exception."""
+    monkeypatch.setenv("WEATHER_API_KEY", PLAIN_KEY)
+    policy = replace(OPEN, approval="first_run" if surface == "load_skill" else "never")
+    with manager_of(tmp_path, policy=policy, approver=ScriptedApprover("yes_in_session"), session_id="s") as manager:
+        skill = tmp_path / "skills" / "demo" / "SKILL.md"
+        skill.write_text(skill.read_text() + BODY.replace("run.py 3", f"run.py {code}"))
+        manager.grant("demo", secrets=["WEATHER_API_KEY"])
+        told = told_on(surface, manager, [code])
+        assert MASK in told, "the script ran, and it had the key"
+        assert [form for form in forms_of(PLAIN_KEY) if form in told] == []
+        assert PLAIN_KEY in manager.execute_skill_script("demo", "run").stdout, "the control: it prints the key"

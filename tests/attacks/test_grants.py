@@ -11,7 +11,7 @@ from support.running import made_manager
 
 from skillkit import GUARDED, ApprovalUnavailableError, ConfigurationError, OptionAnswer, ScriptRefusedError, World
 from skillkit.approvers.callback import CallbackApprover
-from skillkit.core.store.grants import StandingGrants
+from skillkit.core.store.skills import StandingGrants
 from skillkit.core.store.state import StateStore
 from skillkit.core.values.needs import Grant
 

@@ -15,8 +15,8 @@ from support.page_visits import text_of, visiting
 from support.running import made_manager
 
 from skillkit import OptionRequest, SkillManager
-from skillkit.cli.approvals import approvals
-from skillkit.cli.trust import trust
+from skillkit.cli.people.approvals import approvals
+from skillkit.cli.people.trust import trust
 from skillkit.core.values.questions import Prompt
 from skillkit.present.form import form_text
 from skillkit.present.request import diff_text, prompt_text, whole_text

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -234,3 +235,118 @@ def test_an_archive_that_lies_about_a_size_is_damaged(add: Any, tmp_path: Path, 
     assert content.count(size) == 2, "once before the file, once in the list"
     assert "is damaged" in add(file, code=125)["error"]["message"]
     assert os.listdir(project) == []
+
+
+def tarred(entries: list[tuple[tarfile.TarInfo, bytes]]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for info, content in [(tarfile.TarInfo("demo/SKILL.md"), skill_text("demo").encode()), *entries]:
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def tar_entry(name: str, kind: bytes = tarfile.REGTYPE, leads_to: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, leads_to
+    return info
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (tar_entry("demo/../../planted"), "may lead out of the skill"),
+        (tar_entry("demo//tmp/planted"), "may lead out of the skill"),
+        (tar_entry("demo/way-out", tarfile.SYMTYPE, "/etc/passwd"), "is a link that leads out"),
+        (tar_entry("demo/way-out", tarfile.SYMTYPE, "../../.."), "is a link that leads out"),
+        (tar_entry("demo/twin", tarfile.LNKTYPE, "/etc/passwd"), "is neither a file nor a link"),
+        (tar_entry("demo/disk", tarfile.BLKTYPE), "is neither a file nor a link"),
+        (tar_entry("demo/pipe", tarfile.FIFOTYPE), "is neither a file nor a link"),
+        (tar_entry("demo/SKILL.md"), "is there twice"),
+        (tar_entry("demo/skill.md"), "only in case"),
+        (tar_entry("demo/.git/config"), "is inside '.git'"),
+    ],
+    ids=lambda value: value.name if isinstance(value, tarfile.TarInfo) else "",
+)
+def test_a_tar_writes_nowhere_else_and_hides_nothing(
+    add: Any, tmp_path: Path, project: Path, entry: tarfile.TarInfo, reason: str
+) -> None:
+    file = tmp_path / "demo.tar.gz"
+    file.write_bytes(tarred([(entry, b"")]))
+    assert reason in add(file, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+    assert sorted(os.listdir(tmp_path)) == ["demo.tar.gz", "project"]
+
+
+def test_control_the_same_tar_without_it_is_added(add: Any, tmp_path: Path) -> None:
+    inside = [(tar_entry("demo/here", tarfile.SYMTYPE, "a/x"), b""), (tar_entry("demo/a/x"), b"y")]
+    file = tmp_path / "demo.tar.gz"
+    file.write_bytes(tarred(inside))
+    assert add(file)["skills"][0]["files"] == ["SKILL.md", "a/x", "here"]
+
+
+@pytest.mark.parametrize("name", ["/planted", "../planted", "demo/..\\..\\planted", "C:/planted", "demo/a:b"])
+def test_a_name_in_an_archive_that_leads_elsewhere_is_never_written(
+    add: Any, tmp_path: Path, project: Path, name: str
+) -> None:
+    file = tmp_path / "demo.zip"
+    file.write_bytes(zipped([IN_ZIP, (name, b"x", 0o100644)]))
+    # Beside the skill nothing of it is taken; inside it is refused.
+    code = 126 if name.startswith("demo/") else 0
+    add(file, code=code)
+    written = [each for each in tmp_path.rglob("*") if "planted" in each.name or ":" in each.name]
+    assert written == []
+    assert not Path("/planted").exists()
+    assert (project / "skills").exists() == (code == 0)
+
+
+def test_an_archive_of_very_many_names_is_not_read_through(
+    add: Any, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "ENTRIES", 500)
+    file = tmp_path / "demo.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("demo/SKILL.md", skill_text("demo"))
+        for number in range(archives.ENTRIES + 1):
+            archive.writestr(f"demo/{number}", b"")
+    assert "more than 500 entries" in add(file, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
+def test_an_encrypted_archive_is_refused_by_name(add: Any, tmp_path: Path, project: Path) -> None:
+    content = bytearray(zipped([IN_ZIP, ("demo/data", b"x", 0o100644)]))
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = content.rindex(mark)
+        content[start + at] |= 1
+    file = tmp_path / "demo.zip"
+    file.write_bytes(content)
+    assert "is encrypted" in add(file, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
+@pytest.mark.slow
+def test_a_file_of_a_gigabyte_in_a_small_repository_is_refused_without_being_read(
+    repository: Repository, tmp_path: Path, project: Path
+) -> None:
+    """A million bytes on the way, a billion once unpacked."""
+    large = tmp_path / "large.bin"
+    with large.open("wb") as file:
+        file.truncate(1 << 30)
+    blob = repository.git("-c", "core.bigFileThreshold=1m", "hash-object", "-w", str(large))
+    large.unlink()
+    repository.commit_entries([SKILL])
+    rows = f"100644 {blob}\tskills/demo/large.bin\n100644 {blob}\tother/large.bin\n"
+    repository.git("update-index", "--add", "--index-info", stdin=rows.encode())
+    commit = repository.git("commit-tree", repository.git("write-tree"), "-m", "large")
+    repository.git("update-ref", "refs/heads/main", commit)
+    # Started by a small program: a process counts what its parent held when it was born.
+    measured = (
+        "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)"
+    )
+    command = [sys.executable, "-c", measured, sys.executable, "-m", "skillkit", "add", repository.url]
+    adding = subprocess.run(command, capture_output=True, text=True, check=False, cwd=project)
+    assert adding.returncode == 126, adding.stderr
+    assert "'large.bin' has 1,073,741,824 bytes" in adding.stderr
+    assert os.listdir(project) == []
+    assert int(adding.stdout) < 300_000, "kilobytes: nobody held it in memory"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import os
 import shutil
-import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -20,69 +17,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
-from support.network import ProxyOutside, echo, listening
+from support.network import NAME, POLICY, HostWorld, echo, host_world, listening
 
-from skillkit import STANDARD, SandboxUnavailableError, ScriptExecutionResult, SkillManager
+from skillkit import SandboxUnavailableError, SkillManager
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import MAKERS, Choice
 from skillkit.testing import skill_folder
 
-NAME = "api.example.com"
-POLICY = replace(STANDARD, sandbox="required", allowed_hosts=(NAME,))
 URL = f"https://{NAME}/hello.txt"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are of Linux")
 
 
-class World:
-    """A machine behind a proxy, and hosts of our own behind that."""
-
-    def __init__(self, folder: Path, outside: ProxyOutside) -> None:
-        self.folder = folder
-        self.outside = outside
-        self.python = os.path.dirname(sys.executable)
-
-    def run(self, script: str, text: str, *argv: str, **changes: object) -> ScriptExecutionResult:
-        skill_folder(self.folder / "skills", "net", files={f"scripts/{script}": text})
-        policy = replace(POLICY, **changes)  # type: ignore[arg-type]
-        with SkillManager(
-            self.folder / "skills", "", [], [], policy=policy, state_dir=self.folder / "state"
-        ) as manager:
-            return manager.execute_skill_script("net", script, argv=argv, timeout=60)
-
-
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    served = tmp_path / "served"
-    served.mkdir()
-    (served / "hello.txt").write_text("hello")
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
-    with https_server(served, authority) as port:
-        outside = ProxyOutside({f"{NAME}:443": port, "evil.example.com:443": port})
-        with listening(outside) as proxy:
-            for variable in ("http_proxy", "https_proxy"):
-                monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy}")
-            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-            monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
-            yield World(tmp_path, outside)
-
-
-@contextlib.contextmanager
-def https_server(folder: Path, authority: trustme.CA) -> Iterator[int]:
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(NAME, "evil.example.com").configure_cert(context)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join(10)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostWorld]:
+    with host_world(tmp_path, monkeypatch) as made:
+        yield made
 
 
 CLIENTS = {
@@ -95,7 +45,7 @@ CLIENTS = {
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_programs_reach_the_host_that_was_opened(client: str, world: World) -> None:
+def test_programs_reach_the_host_that_was_opened(client: str, world: HostWorld) -> None:
     if client in ("curl", "wget") and not shutil.which(client):
         pytest.skip(f"{client} is not here")
     script, text = CLIENTS[client]
@@ -108,7 +58,7 @@ def test_programs_reach_the_host_that_was_opened(client: str, world: World) -> N
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_they_reach_no_other_and_the_hint_says_what_would_open_it(client: str, world: World) -> None:
+def test_they_reach_no_other_and_the_hint_says_what_would_open_it(client: str, world: HostWorld) -> None:
     if client in ("curl", "wget") and not shutil.which(client):
         pytest.skip(f"{client} is not here")
     script, text = CLIENTS[client]
@@ -120,7 +70,7 @@ def test_they_reach_no_other_and_the_hint_says_what_would_open_it(client: str, w
     assert "skillkit grant net --host evil.example.com" in result.hint
 
 
-def test_a_granted_host_is_open_to_the_skill_it_was_granted_to_and_to_that_content(world: World) -> None:
+def test_a_granted_host_is_open_to_the_skill_it_was_granted_to_and_to_that_content(world: HostWorld) -> None:
     text = CLIENTS["urllib"][1]
     for name in ("net", "other"):
         skill_folder(world.folder / "skills", name, files={"scripts/client.py": text})
@@ -134,7 +84,7 @@ def test_a_granted_host_is_open_to_the_skill_it_was_granted_to_and_to_that_conte
         assert not manager.execute_skill_script("net", "client.py").success
 
 
-def test_git_fetches_from_the_host_that_was_opened(world: World) -> None:
+def test_git_fetches_from_the_host_that_was_opened(world: HostWorld) -> None:
     repository = world.folder / "served/repo"
     git = partial(subprocess.run, check=True, capture_output=True, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull})
     git(["git", "init", "-q", "-b", "main", repository])
@@ -162,34 +112,12 @@ def test_git_fetches_from_the_host_that_was_opened(world: World) -> None:
     assert result.stdout.strip() == "first", result.stderr
 
 
-def test_node_without_support_for_the_variables_finds_no_network(world: World) -> None:
+def test_node_without_support_for_the_variables_finds_no_network(world: HostWorld) -> None:
     """From version 24 on it looks at them, and reaches the host; before, it fails closed."""
     text = f"fetch({URL!r}).then(r => r.text()).then(t => console.log('got', t), e => {{ console.error(e.cause?.code); process.exit(3) }})\n"
     result = world.run("client.mjs", text)
     assert result.stdout.strip() in ("got hello", "")
     assert bool(result.hosts) == bool(result.stdout)
-
-
-OTHER_WAYS = """
-import socket, sys
-kind, target, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-try:
-    if kind == "tcp":
-        family = socket.AF_INET6 if ":" in target else socket.AF_INET
-        s = socket.socket(family, socket.SOCK_STREAM)
-        s.settimeout(5)
-        s.connect((target, port))
-    elif kind == "udp":
-        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        s.sendto(b"hello", (target, port))
-    elif kind == "name":
-        print(socket.getaddrinfo(target, port)[0][4])
-    elif kind == "raw":
-        socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)
-    print("OUT")
-except OSError as error:
-    print("closed", error)
-"""
 
 
 @contextlib.contextmanager
@@ -198,44 +126,7 @@ def listener_on_loopback() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-@pytest.mark.parametrize(
-    ("kind", "target"),
-    [
-        ("tcp", "127.0.0.1"),
-        ("tcp", "93.184.216.34"),
-        ("tcp", "169.254.169.254"),
-        ("tcp", "10.0.0.1"),
-        ("tcp", "::1"),
-        ("tcp", "2606:2800:220:1::1"),
-        ("udp", "93.184.216.34"),
-        ("udp", "8.8.8.8"),
-        ("tcp", "8.8.8.8"),
-        ("name", NAME),
-    ],
-)
-def test_whatever_goes_past_the_proxy_finds_no_network(kind: str, target: str, world: World) -> None:
-    with listener_on_loopback() as port:
-        result = world.run("out.py", OTHER_WAYS, kind, target, str(port))
-    assert "OUT" not in result.stdout
-    assert "closed" in result.stdout
-
-
-def test_control_without_walls_the_listener_is_reached(world: World) -> None:
-    with listener_on_loopback() as port:
-        result = world.run(
-            "out.py",
-            OTHER_WAYS,
-            "tcp",
-            "127.0.0.1",
-            str(port),
-            sandbox="off",
-            allow_network=True,
-            allow_filesystem=True,
-        )
-    assert "OUT" in result.stdout
-
-
-def test_a_redirect_to_another_host_is_refused(world: World) -> None:
+def test_a_redirect_to_another_host_is_refused(world: HostWorld) -> None:
     def redirect(connection: socket.socket) -> None:
         connection.recv(1 << 16)
         connection.sendall(
@@ -251,7 +142,7 @@ def test_a_redirect_to_another_host_is_refused(world: World) -> None:
 
 
 def test_the_machines_own_services_are_not_reached_through_the_proxy(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: HostWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a proxy of the machine, names are resolved here: one that leads here is refused."""
     monkeypatch.delenv("http_proxy")
@@ -263,7 +154,7 @@ def test_the_machines_own_services_are_not_reached_through_the_proxy(
     assert "not a public address" in result.hosts[0].refused
 
 
-def test_a_flood_of_connections_ends_with_its_run(world: World) -> None:
+def test_a_flood_of_connections_ends_with_its_run(world: HostWorld) -> None:
     text = f"""
 import socket
 held = []
@@ -283,7 +174,7 @@ print(sum(b" 200 " in s.recv(100) for s in held))
     assert threading.active_count() <= before
 
 
-def test_the_record_says_what_was_reached(world: World) -> None:
+def test_the_record_says_what_was_reached(world: HostWorld) -> None:
     world.run("client.py", CLIENTS["urllib"][1])
     from skillkit.core.record import AuditLog
     from skillkit.core.store.state import StateStore
@@ -294,55 +185,10 @@ def test_the_record_says_what_was_reached(world: World) -> None:
     assert hosts[0]["received_bytes"] > 0
 
 
-def test_landlock_opens_no_host_and_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_landlock_opens_no_host_and_says_so(world: HostWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "this_machines", Choice({"landlock": MAKERS["linux"]["landlock"]}))
     with pytest.raises(SandboxUnavailableError, match=NAME):
         world.run("client.py", CLIENTS["urllib"][1])
     result = world.run("client.py", CLIENTS["urllib"][1], sandbox="preferred")
     assert result.exit_code != 0
     assert any("cannot open" in each for each in result.isolation.degraded)
-
-
-KILLED = """
-import os, sys
-from dataclasses import replace
-from pathlib import Path
-from skillkit import STANDARD, SkillManager
-folder = Path(sys.argv[1])
-policy = replace(STANDARD, sandbox="required", allowed_hosts=("api.example.com",))
-with SkillManager(folder / "skills", "", [], [], policy=policy, state_dir=folder / "state") as manager:
-    manager.execute_skill_script("net", "wait.sh", on_output=lambda *_: os.write(1, b"started\\n"))
-"""
-
-
-def test_nothing_is_left_when_the_caller_is_killed(world: World) -> None:
-    mark = f"sleep 54.{os.getpid()}"
-    skill_folder(world.folder / "skills", "net", files={"scripts/wait.sh": f"echo begun\n{mark}\n"})
-    caller = subprocess.Popen([sys.executable, "-c", KILLED, str(world.folder)], stdout=subprocess.PIPE)
-    assert caller.stdout is not None
-    assert caller.stdout.readline() == b"started\n"
-    helpers = processes_with(f" 0 3128 {caller.pid} ")
-    assert helpers
-    caller.send_signal(signal.SIGKILL)
-    caller.wait()
-    caller.stdout.close()
-    until = time.monotonic() + 20
-    while (any_alive(helpers) or processes_with(mark)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not any_alive(helpers)
-    assert not processes_with(mark)
-
-
-def processes_with(text: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
-                if text.encode() in words and entry.name != str(os.getpid()):
-                    found.append(int(entry.name))
-    return found
-
-
-def any_alive(pids: list[int]) -> bool:
-    return any(Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids)

@@ -20,7 +20,7 @@ SCRIPT = 'setsid sleep "$2" & touch "$1"; sleep "$2"; wait\n'
 CALLER = """
 import os, sys, time
 from skillkit import TRUSTED, SkillManager
-from skillkit.core.run import survivors
+from skillkit.core.run.process import survivors
 folder, begun, mark = sys.argv[1:4]
 if "forks" in sys.argv and os.fork() == 0:
     time.sleep(60)

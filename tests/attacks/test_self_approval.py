@@ -19,8 +19,7 @@ from support.skill_folders import skill_folder
 from support.terminals import Terminal
 
 from skillkit import World
-from skillkit.core.store.processes import ancestors, is_running, own_mark
-from skillkit.core.store.servers import live_starters
+from skillkit.core.store.processes import ancestors, is_running, live_starters, own_mark
 
 SKILLKIT = [sys.executable, "-m", "skillkit"]
 

@@ -10,11 +10,12 @@ from click.testing import CliRunner
 from support.approving import asking_manager
 from support.page_visits import text_of, visiting
 
-from skillkit.cli.approvals import approvals
 from skillkit.cli.main import cli
+from skillkit.cli.people.approvals import approvals
 from skillkit.core.values.questions import Prompt
 from skillkit.present.form import form_text
-from skillkit.present.request import as_word, prompt_text, source_text, whole_text
+from skillkit.present.glance import as_word
+from skillkit.present.request import prompt_text, source_text, whole_text
 
 WORDS = {
     "one\n2. --force\n3. /": r'"one\n2. --force\n3. /"',

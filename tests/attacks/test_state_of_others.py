@@ -246,7 +246,7 @@ def test_what_is_moved_away_does_not_go_to_another_user(tmp_path: Path, part: st
 @as_root
 @pytest.mark.parametrize("owner", [0, ANOTHER_USER], ids=["control: own", "of another user"])
 def test_a_page_that_another_user_announced_is_none(tmp_path: Path, owner: int) -> None:
-    from skillkit.core.run.kernel import started_at
+    from skillkit.core.run.process.kernel import started_at
 
     (tmp_path / "state").mkdir(mode=0o700)
     file = tmp_path / "state/page.json"

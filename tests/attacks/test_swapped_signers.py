@@ -13,8 +13,11 @@ from support.repositories import Repository
 from skillkit import GUARDED, OptionRequest, ScriptRefusedError, SkillManager
 from skillkit.approvers.callback import CallbackApprover
 from skillkit.cli.main import exit_code_of
-from skillkit.core.models.digest import SIGNATURE_FILE
-from skillkit.core.store.installed import InstalledSkills
+from skillkit.core.models.digest import SIGNATURE_FILE, manifest_of
+from skillkit.core.store.opening import open_store
+from skillkit.core.store.skills import Installed, InstalledSkills
+from skillkit.core.store.state import state_folder
+from skillkit.core.store.trust import StandingApprovals
 from skillkit.present.request import question_text
 from skillkit.sources import signatures
 
@@ -179,8 +182,9 @@ def test_the_signer_is_shown_and_only_of_what_was_signed(
         (project / "skills/demo/scripts").mkdir()
         (project / "skills/demo/scripts/run.sh").write_text("echo evil\n")
         assert exit_code_of(["show", "demo"]) == 0
-        assert "author@example.com" not in capfd.readouterr().out
-        assert InstalledSkills(manager.flow.store).signer_of(skill.base_directory, skill.digest) == ""
+        assert "nobody; until now author@example.com had signed it" in capfd.readouterr().out
+        signing = InstalledSkills(manager.flow.store).signing_of(skill.base_directory, skill.digest)
+        assert signing == ("", "author@example.com")
 
 
 @pytest.mark.usefixtures("project")
@@ -218,3 +222,149 @@ def test_a_signer_that_the_lock_names_and_the_folder_has_not_is_drift(
     (project / "skills/demo" / SIGNATURE_FILE).unlink()
     assert exit_code_of(["sync", "--check"]) == 1
     assert "author@example.com" in capfd.readouterr().out
+
+
+def asked_about(approver: str = "no") -> tuple[list[OptionRequest], ScriptRefusedError | None]:
+    """The questions that a run brings up, and why it was refused."""
+    asked = list[OptionRequest]()
+
+    def answer(request: OptionRequest) -> str:
+        asked.append(request)
+        return approver
+
+    with SkillManager(approver=CallbackApprover(answer), policy=GUARDED) as manager:
+        try:
+            manager.execute_skill_script("demo", "run")
+        except ScriptRefusedError as error:
+            return asked, error
+    return asked, None
+
+
+@pytest.fixture
+def signed(tmp_path: Path, keys: dict[str, Path], project: Path) -> Path:
+    """A signed skill with a script, as it was added: its folder."""
+    source = Repository(tmp_path / "signed")
+    source.add_skill("demo", {"scripts/run.sh": "echo ran\n"})
+    publish(source, keys["author"], "one")
+    assert exit_code_of(["add", source.url]) == 0
+    return project / "skills/demo"
+
+
+def records() -> list[dict[str, object]]:
+    with SkillManager() as manager:
+        return [{"kind": record.kind, **record.fields} for record in manager.flow.audit.records()]
+
+
+def test_the_record_names_the_signer_of_what_ran_or_was_refused(signed: Path) -> None:
+    asked_about("yes_once")
+    asked_about("no")
+    assert [(each["kind"], each.get("signer")) for each in records()] == [
+        ("started", "author@example.com"),
+        ("finished", "author@example.com"),
+        ("refused", "author@example.com"),
+    ]
+    (signed / "scripts/run.sh").write_text("echo evil\n")
+    asked_about("no")
+    last = records()[-1]
+    assert (last["kind"], last.get("signer"), last["lost_signer"]) == ("refused", None, "author@example.com")
+
+
+def test_a_run_of_what_the_signer_did_not_sign_says_so_and_is_covered_by_nothing_said_before(signed: Path) -> None:
+    assert exit_code_of(["trust", "add", "--locked", "--yes"]) == 0
+    assert asked_about() == ([], None), "control: as it was signed and trusted it runs"
+    (signed / "scripts/run.sh").write_text("echo evil\n")
+    (request,), error = asked_about()
+    assert error is not None
+    assert "Until now author@example.com had signed this skill; they did not sign what is in it now." in request.message
+    shown = " ".join(question_text(request, 100, source_rows=5).replace("│", " ").split())
+    assert "Signed by nobody; until now author@example.com had signed it" in shown
+
+
+def test_a_yes_that_was_given_when_it_was_signed_is_none_to_the_same_question_afterwards(signed: Path) -> None:
+    (before,), _ = asked_about()
+    InstalledSkills(open_store(state_folder(None))).keep(
+        [Installed(str(signed), "demo", "", "author@example.com", "SHA256:x", 1, "other content")]
+    )
+    (after,), _ = asked_about()
+    assert before.id != after.id
+
+
+@pytest.mark.parametrize("how", ["another key", "no signature", "other content", "signature of another"])
+def test_trust_by_the_lock_looks_at_the_signer(
+    signed: Path, keys: dict[str, Path], project: Path, capfd: pytest.CaptureFixture[str], how: str
+) -> None:
+    """The lock is edited as well, so that content and lock agree; only the signature can tell."""
+    capfd.readouterr()
+    if how == "other content":
+        (signed / "a.txt").write_text("evil")
+    if how in ("another key", "other content"):
+        assert exit_code_of(["sign", "demo", "--key", str(keys["attacker"])]) == 0
+    if how == "no signature":
+        (signed / SIGNATURE_FILE).unlink()
+    if how == "signature of another":
+        text = (signed / SIGNATURE_FILE).read_text()
+        (signed / SIGNATURE_FILE).write_text(text.replace("signed 20", "signed 19"))
+    digest = manifest_of(signed).digest
+    lock = project / "skills.lock"
+    lines = [line for line in lock.read_text().splitlines() if not line.startswith(("digest", "signer"))]
+    lock.write_text("\n".join([*lines, f'digest = "{digest}"', 'signer = ""', ""]))
+    assert exit_code_of(["trust", "add", "--locked", "--yes"]) == 126
+    told = capfd.readouterr().err
+    assert "'demo'" in told
+    assert "until now author@example.com" in told or "does not fit what is in the skill now" in told
+    with SkillManager() as manager:
+        assert not StandingApprovals(manager.flow.store).trusted()
+
+
+def test_control_trust_by_the_lock_of_what_its_signer_signed(signed: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert signed.exists()
+    capfd.readouterr()
+    assert exit_code_of(["trust", "add", "--locked", "--yes"]) == 0
+    assert "signed by" in capfd.readouterr().err
+
+
+def test_trust_in_a_changed_skill_shows_whose_it_was(signed: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (signed / "a.txt").write_text("mine now")
+    capfd.readouterr()
+    assert exit_code_of(["trust", "add", "demo", "--yes"]) == 0
+    assert "nobody; until now author@example.com had signed it" in capfd.readouterr().err
+    assert exit_code_of(["show", "demo"]) == 0
+    assert "nobody; until now author@example.com had signed it" in capfd.readouterr().out
+
+
+def test_a_signer_that_only_the_lock_names_is_no_signer(
+    tmp_path: Path, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = Repository(tmp_path / "unsigned")
+    source.add_skill("demo")
+    assert exit_code_of(["add", source.url]) == 0
+    lock = project / "skills.lock"
+    assert exit_code_of(["trust", "add", "--locked", "--yes"]) == 0, "control"
+    lock.write_text(lock.read_text().replace('signer = ""', 'signer = "author@example.com"'))
+    capfd.readouterr()
+    assert exit_code_of(["trust", "add", "--locked", "--yes"]) == 126
+    assert "the lock says that author@example.com signed it, and nobody did" in capfd.readouterr().err
+
+
+def test_what_came_with_the_project_has_its_signer_too(
+    repository: Repository, keys: dict[str, Path], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Skills, signature and lock are committed; another person's world never saw them added."""
+    monkeypatch.setenv("SKILLKIT_STATE_DIR", str(project.parent / "another-state"))
+    publish(repository, keys["attacker"], "evil")
+    assert exit_code_of(["update"]) == 126
+    assert (project / "skills/demo/a.txt").read_text() == "one"
+    publish(repository, keys["author"], "two")
+    assert exit_code_of(["update"]) == 0, "control"
+
+
+def test_a_lock_that_moves_a_skill_to_another_folder_does_not_lose_its_signer(
+    repository: Repository, keys: dict[str, Path], project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    publish(repository, keys["attacker"], "evil")
+    lock = project / "skills.lock"
+    lines = [line for line in lock.read_text().splitlines() if not line.startswith("folder")]
+    lock.write_text("\n".join([*lines, 'folder = ".codex/skills"', ""]))
+    assert exit_code_of(["update"]) == 126
+    assert "until now author@example.com had signed it" in capfd.readouterr().err
+    assert not (project / ".codex").exists()

@@ -22,8 +22,8 @@ from skillkit import (
     ScriptRefusedError,
     SkillManager,
 )
-from skillkit.cli.trust import trust
-from skillkit.core.granting import Granting
+from skillkit.cli.people.trust import trust
+from skillkit.core.flow.granting import Granting
 from skillkit.core.run.place import Here
 from skillkit.core.values.policy import Limits
 from skillkit.core.values.runs import Decision

@@ -21,7 +21,7 @@ def test_a_mixed_load_leaves_nothing_behind(tmp_path: Path) -> None:
         text=True,
         check=False,
         cwd=PROJECT,
-        env={**os.environ, "SOAK_SECONDS": "5", "TMPDIR": str(tmp_path)},
+        env={**os.environ, "SOAK_SECONDS": "5", "PROOF_PAGE": "off", "TMPDIR": str(tmp_path)},
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert len(re.findall("^ok ", ended.stdout, re.MULTILINE)) == 13

@@ -63,6 +63,20 @@ def test_a_key_that_policy_would_pass_on_is_gone_by_then(tmp_path: Path) -> None
     assert [command["status"] for command in told["commands"]] == ["ok"]
 
 
+def test_json_gives_each_call_as_data_and_each_round_by_itself(tmp_path: Path) -> None:
+    words_given = ["a b", "x" * 300]
+    call = ("skills_run_script", {"skill_name": "demo", "script": "scripts/speak.sh", "args": words_given})
+    with chat_server(Said("I speak.", (call,)), Said("I have spoken.")) as server:
+        words = chat_words(tmp_path, server, "--once", "speak", "--allow-scripts", "-y", "--json")
+        told = json.loads(without_terminal(tmp_path, words).stdout)
+    assert told["answer"] == "I have spoken."
+    assert [(each["round"], each["text"]) for each in told["rounds"]] == [(1, "I speak."), (2, "I have spoken.")]
+    (command,) = told["commands"]
+    assert (command["tool"], command["status"], command["round"]) == ("skills_run_script", "ok", 1)
+    assert command["arguments"] == call[1]
+    assert command["seconds"] > 0
+
+
 def test_without_leave_commands_are_stripped_and_the_person_is_told(tmp_path: Path) -> None:
     with chat_server(SPEAK) as server:
         ended = without_terminal(tmp_path, chat_words(tmp_path, server, "--once", "speak", "-y"))

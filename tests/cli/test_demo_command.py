@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from support.package_index import serving_index
+from support.running import needs
+
 
 def test_the_demo_succeeds_from_any_folder_and_leaves_nothing(tmp_path: Path) -> None:
     ended = subprocess.run(
@@ -16,7 +20,7 @@ def test_the_demo_succeeds_from_any_folder_and_leaves_nothing(tmp_path: Path) ->
         check=False,
         stdin=subprocess.DEVNULL,
         cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path), "UV_DEFAULT_INDEX": "http://127.0.0.1:9/"},
     )
     refusal = "skillkit: Tool 'Bash' not allowed for skill 'house-style'. Allowed tools: Read\n"
     assert ended.returncode == 0
@@ -35,6 +39,28 @@ def test_the_demo_succeeds_from_any_folder_and_leaves_nothing(tmp_path: Path) ->
     assert '<script_output source="scripts/report.py" arguments="--sample" status="ok" exit_code="0">' in approved
     assert 'arguments="--sample" status="approval_unavailable">' in unapproved
     assert 'status="ok" exit_code' not in unapproved
+    assert "(left out: The index 127.0.0.1 does not answer" in ended.stdout or "(left out: packages are" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answers", [True, False], ids=["an index", "a silent index"])
+def test_the_demo_prepares_a_package_where_an_index_answers(tmp_path: Path, answers: bool) -> None:
+    needs("bwrap")
+    given = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
+    with serving_index() as index:
+        index.add("tabulate", "1.0", "def tabulate(rows, headers):\n    return f'{len(rows)} rows of {headers[0]}'\n")
+        index.hangs = not answers
+        given |= {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "UV_DEFAULT_INDEX": index.address}
+        words = [sys.executable, "-m", "skillkit", "demo"]
+        ended = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path, env=given)
+    shown = ended.stdout.partition("# A script may need a package.")[2].partition("# Trust a skill")[0]
+    if answers:
+        assert "tabulate 1.0, 1 kB, 100 days old, declared in scripts/table.py:2" in shown
+        assert "2 rows of tea\n" in shown
+        assert "(packages)" in ended.stdout, "it is on record"
+    else:
+        assert "(left out: The index 127.0.0.1 does not answer: timed out" in shown
     assert list(tmp_path.iterdir()) == []
 
 

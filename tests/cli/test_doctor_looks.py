@@ -14,7 +14,7 @@ from skillkit.cli.doctor import LAYERS, file_system_of, interpreters, state_prob
 
 def test_walls_that_work_name_every_layer_and_others_say_why() -> None:
     for tier in tiers():
-        assert [name for name, _ in tier.layers] == [*LAYERS, "hosts", "limits", "group"] * tier.works
+        assert [name for name, _ in tier.layers] == [*LAYERS, "hosts", "warm", "limits", "group"] * tier.works
         assert tier.works or tier.remarks
 
 

@@ -118,6 +118,16 @@ def test_the_same_command_gives_another_link_to_the_page_that_is_there(tmp_path:
             assert httpx.get(link).status_code == 303
 
 
+def test_a_second_command_with_the_same_port_gives_a_link_and_ends(tmp_path: Path) -> None:
+    with started(tmp_path) as (_, first):
+        port = first["address"].rpartition(":")[2]
+        with started(tmp_path, "--port", port) as (second, told):
+            assert second.wait(30) == 0
+        assert (told["address"], told["served_here"]) == (first["address"], False)
+        assert told["link"] != first["link"]
+        assert httpx.get(told["link"]).status_code == 303
+
+
 def test_a_page_that_was_killed_is_no_hindrance(tmp_path: Path) -> None:
     with started(tmp_path, "--no-open") as (process, first):
         assert ended(process, signal.SIGKILL) == -signal.SIGKILL

@@ -63,6 +63,7 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         home = "fresh"
         grantable = ["host"]
         sandbox = "off"
+        warm = "off"
         [policy.limits]
         data_megabytes = 1
         file_megabytes = 2
@@ -70,6 +71,8 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         open_files = 4
         temporary_megabytes = 5
         home_megabytes = 6
+        warm_sandboxes = 7
+        warm_megabytes = 8
         [skills]
         paths = ["../skills"]
         plugins = ["../plugins"]
@@ -98,7 +101,8 @@ def test_every_key_reaches_the_setting_it_names(machine: Machine, tmp_path: Path
         home="fresh",
         grantable=("host",),
         sandbox="off",
-        limits=Limits(1, 2, 3, 4, 5, 6),
+        warm="off",
+        limits=Limits(1, 2, 3, 4, 5, 6, 7, 8),
     )
     assert settings.packages_min_age_days == 30
     assert settings.profile == "standard"

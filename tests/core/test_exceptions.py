@@ -14,16 +14,15 @@ from support.running import made_manager
 import skillkit
 from skillkit import GUARDED, OptionRequest, ScriptPolicy, SkillKitError, World
 from skillkit.approvers.callback import CallbackApprover
-from skillkit.approvers.later import LaterApprover
-from skillkit.approvers.store import StoreApprover
+from skillkit.approvers.store import LaterApprover, StoreApprover
 from skillkit.core import exceptions
 from skillkit.core.find.plugins import read_manifest
 from skillkit.core.find.reading import fields_of
 from skillkit.core.models.frontmatter import read_frontmatter
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
-from skillkit.sources.folders import FolderTree
 from skillkit.sources.listing import Listed, require_content
+from skillkit.sources.opening import FolderTree
 from skillkit.testing import ScriptedApprover
 
 Provocation = Callable[[Path, pytest.MonkeyPatch], object]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.network import ProxyOutside, answer_http, listening
 from support.running import made_manager
+from support.warm_runs import can_have_spares, wait_for_spare
 
 from skillkit import (
     ApprovalUnavailableError,
@@ -28,11 +29,13 @@ from skillkit import (
 )
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
+from skillkit.core.run.warm.spares import spares
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.testing import ScriptedApprover
 
 OPEN = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required")
 Proof = Callable[[Path, pytest.MonkeyPatch], None]
+WARM_POLICY = ScriptPolicy(allow_scripts=True, approval="never", sandbox="preferred", warm="auto")
 PROOFS: dict[str, Proof] = {}
 
 
@@ -305,6 +308,41 @@ def home_size(folder: Path, _: pytest.MonkeyPatch) -> None:
     script = "head -c 3000000 /dev/urandom > ~/big; echo $?"
     assert output(folder, script, replace(limited(home_megabytes=8), home="kept")) == "0"
     assert "limits.home_megabytes" in ran(folder, script, replace(limited(home_megabytes=2), home="kept")).hint
+
+
+@proves("warm")
+def warm(folder: Path, _: pytest.MonkeyPatch) -> None:
+    assert starts(folder, WARM_POLICY) == ["cold", "warm" if can_have_spares() else "cold"]
+    assert starts(folder, replace(WARM_POLICY, warm="off")) == ["cold", "cold"]
+
+
+@proves("limits.warm_sandboxes")
+def warm_sandboxes(folder: Path, _: pytest.MonkeyPatch) -> None:
+    """Two scripts in turn; where there is room for one only, who ran last has it."""
+    assert waiting(folder, WARM_POLICY) == 2 * can_have_spares()
+    assert waiting(folder, replace(WARM_POLICY, limits=Limits(warm_sandboxes=1))) == 1 * can_have_spares()
+
+
+@proves("limits.warm_megabytes")
+def warm_megabytes(folder: Path, _: pytest.MonkeyPatch) -> None:
+    """One needs more than this, so that none stays."""
+    assert starts(folder, replace(WARM_POLICY, limits=Limits(warm_megabytes=1))) == ["cold", "cold"]
+
+
+def starts(folder: Path, policy: ScriptPolicy) -> list[str]:
+    """How two runs of one script began, with time enough between them."""
+    with made_manager(folder, {"scripts/run.py": "import json\n"}, policy=policy) as manager:
+        first = manager.execute_skill_script("demo", "run")
+        wait_for_spare(3.0 if policy.limits.warm_megabytes == 1 or policy.warm == "off" else 20.0 * can_have_spares())
+        return [first.isolation.start, manager.execute_skill_script("demo", "run").isolation.start]
+
+
+def waiting(folder: Path, policy: ScriptPolicy) -> int:
+    with made_manager(folder, {"scripts/a.py": "", "scripts/b.py": ""}, policy=policy) as manager:
+        for name in ("a", "b", "a", "b"):
+            manager.execute_skill_script("demo", name)
+        wait_for_spare(20.0 * can_have_spares(), count=policy.limits.warm_sandboxes)
+        return spares.count()
 
 
 def test_every_field_has_a_proof() -> None:

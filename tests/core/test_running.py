@@ -757,6 +757,7 @@ def test_every_attempt_is_on_record_with_what_it_was(tmp_path: Path) -> None:
         "status": "exact",
         "limits": [],
         "degraded": [],
+        "start": "cold",
     }
 
 

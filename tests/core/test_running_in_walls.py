@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 from support.running import STORM, beats_go_on, kinds, made_manager, records_of, runnable
 
 from skillkit import (
+    STANDARD,
     ScriptExecutionResult,
     ScriptExecutor,
     ScriptNotFoundError,
@@ -358,3 +360,24 @@ def test_endless_output_ends_at_the_timeout_in_little_memory(tmp_path: Path, tie
     grown, size, exit_code, truncated = json.loads(said)
     assert grown < 64_000_000
     assert (size, exit_code, truncated) == (10_000_000 + len("\n[... output truncated ...]"), 124, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.py", "import pathlib, os\npathlib.Path(os.environ['SKILL_WORK_DIR'], 'new').touch()\n"),
+        ("run.sh", 'touch "$SKILL_WORK_DIR/new"\n'),
+        ("run.rb", "require 'fileutils'\nFileUtils.touch(ENV['SKILL_WORK_DIR'] + '/new')\n"),
+        (
+            "run.pl",
+            'open(my $f, \'>>\', "$ENV{SKILL_WORK_DIR}/new"); utime(undef, undef, "$ENV{SKILL_WORK_DIR}/new");\n',
+        ),
+    ],
+)
+def test_a_file_that_is_touched_is_there(tmp_path: Path, tier: str, name: str, text: str) -> None:
+    with made_manager(tmp_path, {f"scripts/{name}": text}, policy=STANDARD) as manager:
+        if name.endswith(".rb") and shutil.which("ruby") is None:
+            pytest.skip("no ruby here")
+        result = manager.execute_skill_script("demo", "run")
+        assert result.isolation.tier == tier
+        assert [item.relative_path.name for item in result.artifacts] == ["new"], result.stderr

@@ -9,6 +9,7 @@ from support.chats import KEY, ChatTerminal, chat_words
 from support.inline_answers import said
 from support.model_servers import Failed, Said, chat_server
 from support.running import anybody_runs, kinds, wait_for
+from support.skill_folders import skill_folder
 from support.terminals import READY, without_controls
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "agents"
@@ -44,7 +45,7 @@ def test_the_tutor_speaks_looks_up_and_is_asked_about_once(tmp_path: Path) -> No
 
 def test_a_tool_is_declined_then_approved_for_the_session_and_taken_back(tmp_path: Path) -> None:
     call = Said("I try.", ((RUN, {"skill_name": "demo", "script": "scripts/speak.sh", "args": ["chat"]}),))
-    answers = (call, Said("One."), call, Said("Two."), call, Said("Three."), call, Said("Four."))
+    answers = (call, call, Said("Two."), call, Said("Three."), call)
     with (
         chat_server(*answers) as server,
         ChatTerminal(tmp_path, chat_words(tmp_path, server, "--allow-scripts")) as terminal,
@@ -52,7 +53,7 @@ def test_a_tool_is_declined_then_approved_for_the_session_and_taken_back(tmp_pat
         terminal.type("speak")
         terminal.wait_for(READY)
         terminal.send("3")
-        terminal.wait_for("One.")
+        terminal.wait_for("Stopped, because you said no. What you type next goes to the model.")
         terminal.type("please")
         terminal.wait_for(READY, times=2)
         terminal.send("2")
@@ -64,7 +65,7 @@ def test_a_tool_is_declined_then_approved_for_the_session_and_taken_back(tmp_pat
         terminal.type("more")
         terminal.wait_for(READY, times=3)
         terminal.send("\x1b")
-        terminal.wait_for("Four.")
+        terminal.wait_for("Stopped, because you said no", times=2)
         assert terminal.end() == 0
     assert "[skills_run_script demo scripts/speak.sh chat: not approved" in without_controls(terminal.text)
     assert said(tmp_path) == ["chat", "chat"]
@@ -140,3 +141,69 @@ def test_a_model_that_never_stops_is_stopped_and_the_person_is_told(tmp_path: Pa
             terminal.wait_for("Stopped: the model has used all its rounds for this question.", seconds=90)
             assert terminal.end() == 0
         assert len(server.bodies) == 8
+
+
+def test_a_no_stops_the_model_and_what_is_typed_next_goes_to_it(tmp_path: Path) -> None:
+    """It asks for two scripts at once, and would ask for more: nobody is asked after the no."""
+    arguments = {"skill_name": "demo", "script": "scripts/speak.sh"}
+    calls = tuple((RUN, {**arguments, "args": [word]}) for word in ("one", "two"))
+    with (
+        chat_server(Said("I try.", calls), Said("Then not.")) as server,
+        ChatTerminal(tmp_path, chat_words(tmp_path, server, "--allow-scripts")) as terminal,
+    ):
+        terminal.type("speak")
+        terminal.wait_for(READY)
+        terminal.send("3")
+        terminal.wait_for("Stopped, because you said no.")
+        assert len(server.bodies) == 1
+        terminal.type("use the other file")
+        terminal.wait_for("Then not.")
+        assert terminal.end() == 0
+        told = server.bodies[-1]["messages"]
+    assert without_controls(terminal.text).count("May this script run?") == 1
+    assert [message["role"] for message in told[-3:]] == ["tool", "tool", "user"]
+    assert "the person stopped it" in told[-2]["content"]
+    assert told[-1]["content"] == "use the other file"
+    assert said(tmp_path) == []
+
+
+def test_a_no_with_a_reason_goes_to_the_model_and_it_goes_on(tmp_path: Path) -> None:
+    call = Said("I try.", ((RUN, {"skill_name": "demo", "script": "scripts/speak.sh", "args": ["chat"]}),))
+    with (
+        chat_server(call, Said("I see.")) as server,
+        ChatTerminal(tmp_path, chat_words(tmp_path, server, "--allow-scripts")) as terminal,
+    ):
+        terminal.type("speak")
+        terminal.wait_for(READY)
+        terminal.send("n")
+        terminal.wait_for("No, because: _")
+        terminal.send("not today\r")
+        terminal.wait_for("I see.")
+        assert terminal.end() == 0
+        told = server.bodies[-1]["messages"][-1]
+    assert (told["role"], "They said: not today" in told["content"]) == ("tool", True)
+
+
+def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
+    with (
+        chat_server(Said("Thanks.")) as server,
+        ChatTerminal(tmp_path, chat_words(tmp_path, server)) as terminal,
+    ):
+        terminal.wait_for("> ")
+        terminal.send("\x1b[200~one\ntwo\nthree\x1b[201~\r")
+        terminal.wait_for("Thanks.")
+        assert terminal.end() == 0
+        assert [message["content"] for message in server.bodies[0]["messages"][1:]] == ["one\ntwo\nthree"]
+
+
+def test_a_script_that_takes_long_says_that_it_runs(tmp_path: Path) -> None:
+    call = Said("I wait.", ((RUN, {"skill_name": "slow", "script": "scripts/wait.sh"}),))
+    with chat_server(call, Said("Done.")) as server:
+        words = chat_words(tmp_path, server, "--allow-scripts", "-y")
+        skill_folder(tmp_path / "skills", "slow", files={"scripts/wait.sh": "sleep 2.5\n"})
+        with ChatTerminal(tmp_path, words) as terminal:
+            terminal.type("wait")
+            terminal.wait_for("slow scripts/wait.sh runs, 1 s")
+            terminal.wait_for("slow scripts/wait.sh runs, 2 s")
+            terminal.wait_for("Done.")
+            assert terminal.end() == 0

@@ -142,7 +142,7 @@ def test_a_changed_file_asks_again_and_shows_the_change(folder: Path) -> None:
         (folder / "skills/demo/scripts/run.sh").write_text("echo changed\n")
         assert here.asked("2", *RUN).stdout == "changed\n"
         seen = without_controls(here.terminal.text)
-        assert "1 changed since it was approved" in seen
+        assert "1 added line in 1 file (1 changed)" in seen
         assert "-echo ran" in seen
         assert "+echo changed" in seen
         assert here.unasked(*RUN).stdout == "changed\n"

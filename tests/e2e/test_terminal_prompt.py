@@ -23,7 +23,7 @@ from support.terminals import (
 )
 
 from skillkit.approvers.screen import KEPT_BYTES
-from skillkit.core.values.questions import Option, PromptCommand
+from skillkit.core.values.questions import FileChange, Option, PromptCommand, RiskFlag, Tick
 
 Ending = Callable[[Terminal, Asking], object]
 
@@ -317,15 +317,38 @@ def test_a_narrower_window_gets_the_question_anew() -> None:
         assert asking.outcome()["option_id"] == "yes_in_session"
 
 
-@pytest.mark.parametrize(("rows", "is_repeated"), [(24, True), (60, False)])
-def test_on_a_small_screen_the_risks_stand_by_the_answers(rows: int, is_repeated: bool) -> None:
-    with Terminal(rows=rows) as terminal:
-        asking = terminal.ask(question())
-        last_screen = shown(terminal.text)[-rows:]
-        assert any("risks: network" in line for line in last_screen) is is_repeated
-        assert any("scripts/extract.py of pdf-tools" in line for line in last_screen) is is_repeated
-        terminal.send("3")
-        assert asking.outcome()["option_id"] == "no"
+@pytest.mark.parametrize("is_new", [True, False], ids=["first run", "changed"])
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 40)])
+def test_a_person_sees_all_that_they_must_know_without_scrolling(columns: int, rows: int, is_new: bool) -> None:
+    """Counted in rows of a real terminal: from the heading to the line of keys, all on one screen."""
+    source = "".join(f"print({number})\n" for number in range(300))
+    added = "@@ -1,9 +1,99 @@\n" + "".join(f" same\n+added {number}\n" for number in range(90))
+    kinds = ("delete", "network", "process", "credentials")
+    prompt = script_prompt(
+        commands=(PromptCommand("scripts/report.py", ("data.csv", "--top", "5"), "", source, "python3"),),
+        changes=None if is_new else (FileChange("changed", "scripts/report.py", added, 0, 90),),
+        risks=tuple(RiskFlag(kind, f"Does {kind}.", "scripts/report.py", at, 60) for at, kind in enumerate(kinds, 1)),
+        walls=tuple(f"Sentence {number} about walls, of which there are as many as real ones." for number in range(9)),
+    )
+    with Terminal(columns=columns, rows=rows) as terminal:
+        asking = terminal.ask(question(prompt, grants=(Tick("host:a.example", "the host a.example"),)))
+        seen = shown(terminal.text)[-rows:]
+        at = {words: next((row for row, line in enumerate(seen) if words in line), -1) for words in MUST_SEE}
+        assert -1 not in at.values(), at
+        assert list(at.values()) == sorted(at.values()), "in the order in which a person reads"
+        assert any(("+added 0" if not is_new else "print(0)") in line for line in seen)
+        assert max(map(len, seen)) <= columns
+        terminal.send("w")
+        terminal.wait_for("Walls, 1 to")
+        assert "Sentence 8" in last_page(terminal)
+        terminal.send("q")
+        assert terminal.press("3", asking)["option_id"] == "no"
+
+
+MUST_SEE = (
+    *("May this script run?", "python3 scripts/report.py data.csv --top 5", "no network", "Does delete."),
+    *("New  ", "[ ] a  the host a.example", "1  Yes once", "2  Yes in this session", "3  No", READY),
+)
 
 
 def test_a_wider_window_needs_no_new_question() -> None:
@@ -406,7 +429,9 @@ def test_the_changes_have_pages_of_their_own() -> None:
 
 def test_without_changes_there_is_nothing_to_page() -> None:
     with Terminal() as terminal:
-        terminal.ask(question(script_prompt(changes=None)), ready="Press 1, 2 or 3. Esc is no. v: source.")
+        terminal.ask(
+            question(script_prompt(changes=None)), ready="Press 1, 2 or 3. Esc is no. v source, w walls, n why not."
+        )
         terminal.send("d")
         terminal.wait_for("Nothing chosen yet.")
 

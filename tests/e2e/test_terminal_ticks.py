@@ -80,7 +80,7 @@ def test_a_no_opens_nothing_whatever_is_ticked(keys: str) -> None:
 def test_a_no_with_a_reason_is_typed_and_can_be_given_up() -> None:
     with Terminal(columns=100, rows=60) as terminal:
         asking = terminal.ask(ASKED)
-        terminal.send("r")
+        terminal.send("n")
         terminal.wait_for("No, because: _")
         terminal.send("\x1b")
         terminal.wait_for("Nothing chosen yet.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, SkillManager
 from skillkit.core.models import SkillMetadata
-from skillkit.integrations.catalog import catalog, catalog_line, nearest_names, ranked, sayable
+from skillkit.integrations.catalog import catalog, catalog_line, nearest_names, ranked, rough_tokens, sayable
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.tool_schemas import server_instructions, tool_schemas
 
@@ -165,6 +166,39 @@ def test_names_that_take_many_tokens_are_not_enumerated(name: str, is_enumerated
     """What they cost a model counts, not how long they are."""
     skills = [SkillMetadata(name.format(number), "Text.", Path("/skills/SKILL.md")) for number in range(500)]
     assert ("enum" in tool_schemas(skills, ())[0].input_schema["properties"]["skill_name"]) is is_enumerated
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "tokens"),
+    [
+        ("qzxjkvwbfg", 0.65),
+        ("abcdefghijklmnopqrstuvwxyz0123456789", 0.65),
+        ("àéîõüßç", 1.0),
+        ("αβγδεζηθ", 1.6),
+        ("ወዐዘዠየደ", 2.0),
+        ("ᎠᎡᎢᎣᎤᎥ", 3.0),
+        ("ꀀꀁꀂꀃꀄ", 3.0),
+        ("한갂갉갔", 2.3),
+        ("\U00012000\U00012001\U00012002", 4.0),
+    ],
+)
+@pytest.mark.parametrize("length", [3, 6, 12, 40])
+def test_in_no_script_do_names_and_descriptions_take_more_than_there_is_room_for(
+    alphabet: str, tokens: float, length: int
+) -> None:
+    """What letters without sense take of o200k, at most: in rare scripts a token is a byte."""
+    chosen = random.Random(f"{alphabet}{length}")
+    words = ["".join(chosen.choices(alphabet, k=length)) for _ in range(1_000)]
+    skills = [
+        SkillMetadata(f"{words[number]}{number:03d}", " ".join(words[number : number + 40]), Path())
+        for number in range(500)
+    ]
+    text = "".join(skill.name for skill in skills)
+    assert rough_tokens(text) >= tokens * (len(text) - 3 * 500)
+    listed = rough_tokens("\n".join(catalog(skills)))
+    names = tool_schemas(skills, ())[0].input_schema["properties"]["skill_name"].get("enum", [])
+    assert sum(rough_tokens(name) for name in names) + listed < 5_400, "with the tools' own 600 less than 6,000"
+    assert len(catalog(skills)) > 3, "some are described"
 
 
 def test_a_wrong_name_is_answered_with_the_nearest(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from support.skill_folders import skill_folder
 from skillkit import GUARDED, STANDARD, TRUSTED, ScriptPolicy, SkillManager, World
 from skillkit.approvers.callback import CallbackApprover, ChainApprover
 from skillkit.approvers.store import StoreApprover
-from skillkit.cli.trust import trust
+from skillkit.cli.people.trust import trust
 from skillkit.core.store import request_rows as rows
+from skillkit.core.store.base import moment_now
 from skillkit.core.values.questions import Approver
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.testing import ScriptedApprover
@@ -213,7 +214,7 @@ def test_the_answer_is_kept_ten_minutes_however_late_it_came(tmp_path: Path, wor
         with world._store.connection() as connection:
             row = rows.newest_row(connection, asked.id)
         assert row is not None
-        now = rows.moment_now()
+        now = moment_now()
         assert row.waits_for_its_taker(now.after(590))
         assert not row.waits_for_its_taker(now.after(601))
 

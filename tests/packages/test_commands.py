@@ -21,7 +21,11 @@ SCRIPT = '# /// script\n# dependencies = ["zebra"]\n# ///\nimport zebra; print(z
 
 def typed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     there = ("--state-dir", str(tmp_path / "state"))
-    roots = () if words[:2] in (("packages", "list"), ("packages", "prune")) else ("--skills", str(tmp_path / "skills"))
+    roots = (
+        ()
+        if words[:2] in (("packages", "list"), ("packages", "prune")) or words[0] == "audit"
+        else ("--skills", str(tmp_path / "skills"))
+    )
     return subprocess.run(
         [sys.executable, "-m", "skillkit", *words, *roots, *there], capture_output=True, text=True, check=False
     )
@@ -38,6 +42,13 @@ def test_prepare_list_run_remove(index: PackageIndex, tmp_path: Path, monkeypatc
     for name in ("animals", "more-animals"):
         done = typed(tmp_path, "prepare", name, "--yes", "--json")
         assert json.loads(done.stdout)["status"] == "ready", done.stderr
+    told = typed(tmp_path, "audit", "tail").stdout
+    assert [line.split()[3:] for line in told.splitlines()[2:4]] == [
+        ["started", "animals", "(packages)", "yes", "once", "by", "flag"],
+        ["finished", "animals", "(packages)", "prepared"],
+    ], told
+    shown = json.loads(typed(tmp_path, "audit", "show", "2", "--json").stdout)["record"]["fields"]
+    assert shown["locks"]["python"]["packages"] == ["zebra 1.0"]
     assert typed(tmp_path, "run", "animals", "run", "--yes").stdout == "1.0\n"
     (listed,) = json.loads(typed(tmp_path, "packages", "list", "--json").stdout)["environments"]
     assert (listed["skills"], listed["packages"]) == (["animals", "more-animals"], ["zebra 1.0"])

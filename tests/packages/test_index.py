@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from support.package_index import PackageIndex
 
-from skillkit.packages.index import Index, hosts_for, python_index
-from skillkit.packages.pages import files_of_package
+from skillkit.packages.index import Index, files_of_package, hosts_for, python_index
 from skillkit.packages.values import PackagesError
 
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from support.package_index import PackageIndex
 
-from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError
+from skillkit.approvers.callback import CallbackApprover, FlagApprover
+from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError, AuditUnavailableError
 from skillkit.core.manager import SkillManager
+from skillkit.core.record import Record
+from skillkit.core.run import tiers
+from skillkit.core.run.sandbox.choose import Choice
+from skillkit.core.run.tiers import machine_tiers
 from skillkit.core.store import environments as store
 from skillkit.core.store.environments import Environments
+from skillkit.core.values.policy import GUARDED, STANDARD
+from skillkit.core.values.questions import OptionAnswer, OptionRequest
+from skillkit.core.values.runs import PreparedRun
 from skillkit.packages.prepare import Preparation, prepare_packages
 from skillkit.packages.values import PackagesError
 from skillkit.testing import ScriptedApprover, skill_folder
@@ -74,6 +79,104 @@ def test_a_second_preparation_asks_nobody_and_no_index(index: PackageIndex, mana
     assert index.asked == []
 
 
+def test_nothing_is_read_again_while_skill_and_interpreter_stay_as_they_are(
+    index: PackageIndex, manager: SkillManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.add("zebra", "1.0")
+    declared(manager)
+    first = prepare(manager)
+    monkeypatch.setattr("skillkit.packages.making.make", lambda order: pytest.fail(f"made again: {order.owner.name}"))
+    again = prepare_packages(manager, "animals")
+    assert (again.was_ready, again.environments) == (True, first.environments)
+    assert [(each.name, each.hashes) for each in again.plans[0].packages] == [
+        (each.name, each.hashes) for each in first.plans[0].packages
+    ]
+    prepare_packages(manager, "animals", "run")  # the whole skill was prepared, this script with it
+    monkeypatch.undo()
+    monkeypatch.setenv("PYENV_VERSION", "another")
+    asked: list[str] = []
+    monkeypatch.setattr("skillkit.packages.making.make", lambda order: asked.append(order.owner.name))
+    prepare_packages(manager, "animals")
+    assert asked == ["animals"]
+
+
+def answer_to(prepared: PreparedRun, option_id: str) -> OptionAnswer:
+    assert prepared.request is not None
+    return OptionAnswer(option_id, "test", time.time(), prepared.request.id)
+
+
+def records(manager: SkillManager) -> list[Record]:
+    return list(manager.flow.audit.records())
+
+
+def test_a_preparation_is_on_record_before_anything_is_installed_and_after(
+    index: PackageIndex, manager: SkillManager
+) -> None:
+    index.add("zebra", "1.0")
+    declared(manager)
+    prepare_packages(manager, "animals", dry_run=True)
+    assert records(manager) == []
+    done = prepare(manager)
+    started, finished = records(manager)
+    assert (started.kind, finished.kind, finished.fields["started"]) == ("started", "finished", started.seq)
+    about = ("purpose", "skill", "answer", "channel", "decision")
+    assert [started.fields[name] for name in about] == ["prepare", "animals", "yes_once", "scripted", "ask"]
+    lock = started.fields["locks"]["python"]  # type: ignore[index,call-overload]
+    assert lock["packages"] == ["zebra 1.0"]  # type: ignore[index,call-overload]
+    assert lock["digest"] == sha256(done.plans[0].lock.encode()).hexdigest()  # type: ignore[index,call-overload]
+    built = finished.fields["environments"]["python"]  # type: ignore[index,call-overload]
+    assert built["digest"] == done.plans[0].key  # type: ignore[index,call-overload]
+    assert any(each["received_bytes"] for each in finished.fields["hosts"])  # type: ignore[index,call-overload,union-attr]
+    prepare_packages(manager, "animals")
+    assert len(records(manager)) == 2, "nothing was done"
+    assert manager.flow.audit.verify().ok
+
+
+def test_a_yes_to_packages_is_no_earlier_yes_to_a_run(index: PackageIndex, manager: SkillManager) -> None:
+    index.add("zebra", "1.0")
+    declared(manager)
+    prepare(manager)
+    given = {"policy": GUARDED, "state_dir": manager.state_dir}
+    with SkillManager("", "", [], [manager.roots[0].path], **given) as guarded:  # type: ignore[arg-type]
+        first = guarded.prepare_skill_script("animals", "run")
+        assert first.reasons == ("Policy asks a person before a skill's first run.",)
+        guarded.complete_skill_script(first, answer_to(first, "yes_once"))
+        again = guarded.prepare_skill_script("animals", "run")
+        assert again.reasons == ("Policy asks a person again, because the last yes was for one run.",)
+
+
+def test_a_refusal_and_a_failure_are_on_record_too(index: PackageIndex, manager: SkillManager) -> None:
+    index.add("zebra", "1.0")
+    declared(manager)
+    with pytest.raises(ApprovalDeclinedError):
+        prepare(manager, "no")
+    declined = records(manager)[-1]
+    assert (declined.kind, declined.fields["error"]) == ("refused", "ApprovalDeclinedError")
+    assert "zebra 1.0" in str(declined.fields["locks"])
+    with pytest.raises(PackagesError):
+        prepare_packages(manager, "animals", approver=swapping(index))
+    started, failed = records(manager)[-2:]
+    assert (started.kind, failed.kind, failed.fields["started"]) == ("started", "finished", started.seq)
+    assert "PackagesError" in str(failed.fields["error"])
+    index.packages.clear()
+    with pytest.raises(PackagesError):
+        prepare(manager)
+    assert records(manager)[-1].kind == "refused"
+
+
+def test_what_cannot_be_recorded_is_not_installed(index: PackageIndex, manager: SkillManager) -> None:
+    index.add("zebra", "1.0")
+    declared(manager)
+    manager.flow.store.close()
+    for file in manager.state_dir.glob("*.sqlite3*"):
+        file.unlink()
+    with contextlib.closing(manager.flow.store):
+        Path(manager.flow.store.place).mkdir(parents=True)
+        with pytest.raises(AuditUnavailableError):
+            prepare(manager)
+    assert Environments(manager.state_dir).all_built() == []
+
+
 def test_an_instructed_package_is_said_to_be_one(index: PackageIndex, manager: SkillManager) -> None:
     for version in ("1.0", "2.0"):
         index.add("zebra", version)
@@ -84,26 +187,61 @@ def test_an_instructed_package_is_said_to_be_one(index: PackageIndex, manager: S
     assert printed(manager) == "1.0"
 
 
-def test_an_inferred_package_needs_a_word_of_its_own(index: PackageIndex, manager: SkillManager) -> None:
-    index.add("zebra", "1.0")
-    skill_folder(Path(manager.roots[0].path), "animals", {"scripts/run.py": USE})
-    with pytest.raises(ApprovalDeclinedError):
-        prepare(manager, "yes_once", "no")
+def ticking(*words: str) -> CallbackApprover:
+    """A person who says yes, and ticks what begins with one of these words."""
+
+    def answer(request: OptionRequest) -> OptionAnswer:
+        ticked = tuple(tick.id for tick in request.grants if tick.id.startswith(words))
+        return OptionAnswer("yes_once", "", time.time(), grants=ticked)
+
+    return CallbackApprover(answer)
+
+
+def swapping(index: PackageIndex) -> CallbackApprover:
+    """A person who says yes, and an index that gives another file from then on."""
+
+    def answer(_: OptionRequest) -> str:
+        other = PackageIndex()
+        other.add("zebra", "1.0", "VERSION = 'evil'")
+        index.swapped = dict(other.packages["zebra"])
+        return "yes_once"
+
+    return CallbackApprover(answer)
+
+
+def test_an_inferred_package_needs_a_tick_of_its_own(index: PackageIndex, manager: SkillManager) -> None:
+    for name in ("zebra", "lion"):
+        index.add(name, "1.0")
+    skill_folder(Path(manager.roots[0].path), "animals", {"scripts/run.py": f"import lion\n{USE}"})
+    asked = ScriptedApprover("yes_once")
+    with pytest.raises(ApprovalDeclinedError, match=r"not ticked\. lion: guessed: .*; zebra: guessed: "):
+        prepare_packages(manager, "animals", approver=asked)
+    assert [tick.id for tick in asked.requests[0].grants] == ["guessed:lion", "guessed:zebra"]
+    with pytest.raises(ApprovalDeclinedError, match=r"not ticked\. lion: guessed"):
+        prepare_packages(manager, "animals", approver=ticking("guessed:zebra"))
     assert Environments(manager.state_dir).all_built() == []
-    prepare(manager, "yes_once", "yes_once")
+    prepare_packages(manager, "animals", approver=ticking("guessed:"))
     assert printed(manager) == "1.0"
 
 
-def test_a_young_release_needs_a_word_of_its_own_and_a_flag_is_not_enough(
+def test_a_young_release_needs_a_tick_of_its_own_and_a_flag_is_not_enough(
     index: PackageIndex, manager: SkillManager
 ) -> None:
-    from skillkit.approvers.callback import FlagApprover
-
     index.add("zebra", "1.0")
     index.age_days = 2
     declared(manager)
     with pytest.raises(ApprovalUnavailableError, match="add --young"):
         prepare_packages(manager, "animals", approver=FlagApprover())
+    with pytest.raises(ApprovalDeclinedError, match="zebra: younger than 7 days"):
+        prepare_packages(manager, "animals", approver=ticking("guessed:"))
+    prepare_packages(manager, "animals", approver=ticking("young:zebra"))
+    assert printed(manager) == "1.0"
+
+
+def test_the_word_for_young_releases_can_be_given_beforehand(index: PackageIndex, manager: SkillManager) -> None:
+    index.add("zebra", "1.0")
+    index.age_days = 2
+    declared(manager)
     prepare_packages(manager, "animals", approver=FlagApprover(), young=True)
     assert printed(manager) == "1.0"
 
@@ -134,15 +272,8 @@ def test_a_file_with_another_hash_is_not_installed(index: PackageIndex, manager:
     index.add("zebra", "1.0")
     declared(manager)
 
-    class Swapping(ScriptedApprover):
-        def ask(self, *given: object, **more: object) -> object:  # type: ignore[override]
-            other = PackageIndex()
-            other.add("zebra", "1.0", "VERSION = 'evil'")
-            index.swapped = dict(other.packages["zebra"])
-            return super().ask(*given, **more)  # type: ignore[arg-type]
-
     with pytest.raises(PackagesError, match=r"[Hh]ash"):
-        prepare_packages(manager, "animals", approver=Swapping("yes_once"))  # type: ignore[arg-type]
+        prepare_packages(manager, "animals", approver=swapping(index))
     assert Environments(manager.state_dir).all_built() == []
 
 
@@ -203,6 +334,25 @@ def test_an_index_that_hangs_is_given_up(index: PackageIndex, manager: SkillMana
         prepare(manager, patience=1.0)
 
 
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
+def test_a_shell_script_finds_the_prepared_python_first(
+    index: PackageIndex, manager: SkillManager, monkeypatch: pytest.MonkeyPatch, tier: str
+) -> None:
+    index.add("zebra", "1.0")
+    code = "python3 -c 'import zebra; print(zebra.VERSION)' && python -c 'import zebra; print(zebra.VERSION)'\n"
+    files = {"scripts/run.sh": code, "requirements.txt": "zebra\n"}
+    skill_folder(Path(manager.roots[0].path), "animals", files)
+    assert not manager.execute_skill_script("animals", "run").success
+    prepare(manager)
+    found = next((each.sandbox for each in machine_tiers() if each.tier == tier), None)
+    if found is None:
+        pytest.skip(f"no {tier} here")
+    monkeypatch.setattr(tiers, "this_machines", Choice({tier: lambda: found}))
+    with SkillManager("", "", [], [manager.roots[0].path], policy=STANDARD, state_dir=manager.state_dir) as other:
+        result = other.execute_skill_script("animals", "run")
+    assert (result.isolation.tier, result.stdout) == (tier, "1.0\n1.0\n"), result.stderr
+
+
 def test_two_at_once_build_it_once(index: PackageIndex, manager: SkillManager) -> None:
     index.add("zebra", "1.0")
     declared(manager)
@@ -217,26 +367,20 @@ def test_two_at_once_build_it_once(index: PackageIndex, manager: SkillManager) -
     assert len(Environments(manager.state_dir).all_built()) == 1
 
 
-def test_a_killed_preparation_leaves_nothing_half_done(index: PackageIndex, manager: SkillManager) -> None:
+def test_a_yes_for_the_session_holds_for_runs_with_packages_that_were_prepared_later(
+    index: PackageIndex, manager: SkillManager
+) -> None:
     index.add("zebra", "1.0")
-    folder = declared(manager).parent
-    packages = manager.state_dir / "packages"
-    index.hangs = True
-    words = ("prepare", "animals", "--yes", "--skills", str(folder), "--state-dir", str(manager.state_dir))
-    started = subprocess.Popen([sys.executable, "-m", "skillkit", *words], start_new_session=True)
-    until = time.monotonic() + 60
-    while time.monotonic() < until and not (packages.is_dir() and any(packages.glob(".new-*/work/settings"))):
-        time.sleep(0.02)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(started.pid, signal.SIGKILL)
-    started.wait()
-    assert list(packages.glob(".new-*")), "it was killed too late"
-    assert Environments(manager.state_dir).all_built() == []
-    index.hangs = False
-    index.stopping.set()
-    prepare(manager)
-    assert list(packages.glob(".new-*")) == []
-    assert printed(manager) == "1.0"
+    declared(manager)
+    approver = ScriptedApprover("yes_in_session")
+    given = {"policy": GUARDED, "approver": approver, "session_id": "one", "state_dir": manager.state_dir}
+    with SkillManager("", "", [], [manager.roots[0].path], **given) as guarded:  # type: ignore[arg-type]
+        assert guarded.execute_skill_script("animals", "run").needs_packages
+        prepare(manager)
+        assert guarded.execute_skill_script("animals", "run").stdout == "1.0\n"
+        assert len(approver.requests) == 1
+        Environments(manager.state_dir).forget("animals", guarded.load_skill("animals").base_directory)
+        assert guarded.execute_skill_script("animals", "run").needs_packages
 
 
 def test_a_changed_environment_is_not_used_and_is_built_anew_without_a_question(

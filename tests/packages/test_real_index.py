@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from skillkit.core.manager import SkillManager
-from skillkit.packages.index import python_index
-from skillkit.packages.pages import files_of_package
+from skillkit.packages.index import files_of_package, python_index
 from skillkit.packages.prepare import prepare_packages
 from skillkit.packages.values import PackagesError
 from skillkit.testing import ScriptedApprover, skill_folder

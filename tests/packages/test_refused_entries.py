@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from skillkit.core.find.needs import needs_of
 from skillkit.core.manager import SkillManager
-from skillkit.core.needs import needs_of
-from skillkit.packages.names import common_name_near
 from skillkit.packages.skill_lock import npm_lock_of, python_pins_of
-from skillkit.packages.values import PackagesError, Wanted
+from skillkit.packages.values import PackagesError, Wanted, common_name_near
 from skillkit.packages.wanted import wanted_of
 from skillkit.testing import skill_folder
 

@@ -9,16 +9,20 @@ import pytest
 from markdown_it import MarkdownIt
 from support.terminals import question, script_prompt
 
-from skillkit.core.values.questions import OPTIONS, OptionRequest, PromptCommand, RiskFlag
+from skillkit.core.values.questions import OPTIONS, OptionRequest, PromptCommand, ReachMark, RiskFlag
 from skillkit.present.form import form_text, headline, summary_lines
 from skillkit.present.terminal import width_of
 
 HOSTILE = "[--dry-run](http://evil.example)", "<!-- -->", "`x`", "**bold**", "a\n\nb", "\u202eevil", "x" * 300
 
 
+def marked(*words: str) -> tuple[ReachMark, ...]:
+    return tuple(ReachMark("files", each, "open") for each in words)
+
+
 def asked(*argv: str, stdin: str = "", **changes: Any) -> OptionRequest:
     command = PromptCommand("scripts/extract.py", argv, stdin, "import os\n")
-    return question(replace(script_prompt(), **{"commands": (command,), "reach": "no network", **changes}))
+    return question(replace(script_prompt(), **{"commands": (command,), "marks": marked("no network"), **changes}))
 
 
 def shown(request: OptionRequest) -> list[str]:
@@ -27,7 +31,7 @@ def shown(request: OptionRequest) -> list[str]:
 
 def test_three_lines_cut_at_80_columns_say_what_would_run_its_risks_and_its_reach() -> None:
     risks = (RiskFlag("network", "connects", "a", 1), RiskFlag("delete", "removes", "a", 2), *script_prompt().risks)
-    request = asked("--pages", "1 - 3", risks=risks, reach="no network; writes /home/ana/project")
+    request = asked("--pages", "1 - 3", risks=risks, marks=marked("no network", "writes /home/ana/project"))
     assert [line[:80] for line in shown(request)[:3]] == [
         '    Run pdf-tools: scripts/extract.py --pages "1 - 3"',
         "    Risks: network (2), delete",
@@ -48,7 +52,7 @@ def test_whatever_a_skill_writes_the_three_lines_stay_three_and_fit(
     skill: str, script: str, argv: tuple[str, ...]
 ) -> None:
     walls = ("w\n" * 100,)
-    request = asked(skill=skill, commands=(PromptCommand(script, argv, "", ""),), reach="r\n" * 99, walls=walls)
+    request = asked(skill=skill, commands=(PromptCommand(script, argv, "", ""),), marks=marked("r\n" * 99), walls=walls)
     lines = shown(request)
     assert [bool(line.strip()) for line in lines[:4]] == [True, True, True, False]
     assert all(width_of(line) <= 80 for line in lines[:3])
@@ -80,7 +84,7 @@ def test_several_commands_are_told_one_by_one() -> None:
 
 
 def test_no_risks_and_no_walls_are_said() -> None:
-    lines = summary_lines(asked(risks=(), reach="", walls=()))
+    lines = summary_lines(asked(risks=(), marks=(), walls=()))
     assert lines[1:] == ["Risks: none found, which proves nothing", "Reach: no walls: all that you can"]
 
 

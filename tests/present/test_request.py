@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from support.terminals import question, script_prompt
 
-from skillkit.core.values.questions import SINGLE_USE, FileChange, Option, OptionRequest, PromptCommand, RiskFlag
+from skillkit.core.values.needs import Need
+from skillkit.core.values.questions import SINGLE_USE, FileChange, Option, OptionRequest, PromptCommand, RiskFlag, Tick
 from skillkit.present.request import decision_text, diff_text, prompt_text, source_text, whole_text
 
 
@@ -17,20 +18,19 @@ def test_the_whole_question_at_a_glance() -> None:
     expected = """\
         May this script run?
 
+          Runs        │ python3 scripts/extract.py --pages 1-3
           Skill       │ pdf-tools
-          Script      │ scripts/extract.py
           From        │ /home/ana/skills/pdf-tools
           Why asked   │ Policy asks a person before a skill's first run.
+          Reach       │ no network · no packages · own home
 
           Risks       │ network  opens a connection (scripts/extract.py:2)
 
-          Changed       1 changed since it was approved; d shows all
+          New           1 added line in 1 file (1 changed); d shows all
                       │ changed  scripts/extract.py
                       │   @@ -1 +1 @@
                       │   -old words
                       │   +new words
-
-          Arguments   │ --pages 1-3
 
           Walls       │ No network.
 
@@ -82,12 +82,10 @@ def test_several_scripts_are_numbered_and_all_shown() -> None:
     commands = tuple(PromptCommand(f"scripts/{name}.sh", (name,), "", f"echo {name}\n") for name in ("one", "two"))
     text = prompt_text(question(script_prompt(commands=commands)), 80)
     assert text.startswith("May these 2 scripts run?\n")
-    found = [line.strip() for line in text.split("\n") if re.match(r"  (Script|Arguments|Source) \d", line)]
+    found = [line.strip() for line in text.split("\n") if re.match(r"  (Runs|Arguments|Source) \d", line)]
     assert found == [
-        "Script 1    │ scripts/one.sh",
-        "Script 2    │ scripts/two.sh",
-        "Arguments 1 │ one",
-        "Arguments 2 │ two",
+        "Runs 1      │ scripts/one.sh one",
+        "Runs 2      │ scripts/two.sh two",
         "Source 1      1 line",
         "Source 2      1 line",
     ]
@@ -107,43 +105,47 @@ def test_several_scripts_are_numbered_and_all_shown() -> None:
 )
 def test_an_argument_shows_where_it_begins_ends_and_breaks(argument: str, word: str) -> None:
     command = PromptCommand("scripts/extract.py", (argument, "next"), "", "")
-    assert f"  Arguments   │ {word} next\n" in prompt_text(question(script_prompt(commands=(command,))), 80)
+    assert f"  Runs        │ scripts/extract.py {word} next\n" in prompt_text(
+        question(script_prompt(commands=(command,))), 80
+    )
 
 
 def test_what_is_too_long_is_cut_here_and_whole_in_the_pages() -> None:
     source = "".join(f"line {number}\n" for number in range(1, 101))
     given = "\n".join(f"given {number}" for number in range(1, 101))
-    risks = tuple(RiskFlag("network", f"risk {number}", "elsewhere", 1) for number in range(1, 21))
+    risks = tuple(RiskFlag("network", f"risk {number}", "elsewhere", number) for number in range(1, 21))
     prompt = script_prompt(commands=(PromptCommand("scripts/a.py", (), given, source),), risks=risks)
     text = prompt_text(question(prompt), 80)
     assert "the beginning of 100 lines; v shows all" in text
-    assert "12 more; v shows all" in text
-    assert text.count("line ") == 20
+    assert "17 more; v shows all" in text
+    assert text.count("  line ") == 20
     assert text.count("given ") == 10
-    assert text.count("risk ") == 8
+    assert text.count("risk ") == 3
     whole = source_text(prompt, 80)
-    assert (whole.count("line "), whole.count("given "), whole.count("risk ")) == (100, 100, 20)
+    assert (whole.count("  line "), whole.count("given "), whole.count("risk ")) == (100, 100, 20)
 
 
 def test_a_single_endless_line_does_not_push_the_question_away() -> None:
     command = PromptCommand("scripts/a.py", ("a" * 100_000,), "b" * 1_000_000, "c" * 1_000_000)
     text = prompt_text(question(script_prompt(commands=(command,))), 80)
     assert text.count("\n") < 80
-    assert text.count("v shows all") == 3
+    assert text.count("v shows all") == 4
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        pytest.param(None, "never approved before", id="new"),
+        pytest.param(None, "all of it: never approved before", id="new"),
         pytest.param((), "nothing since the last approval", id="same"),
         pytest.param(
-            (FileChange("added", "a", ""), FileChange("removed", "b", "")), "1 added, 1 removed since", id="changed"
+            (FileChange("added", "a", ""), FileChange("removed", "b", "")),
+            "0 added lines in 2 files (1 added, 1 removed)",
+            id="changed",
         ),
     ],
 )
 def test_what_changed_is_always_said(changes: tuple[FileChange, ...] | None, words: str) -> None:
-    assert f"  Changed       {words}" in prompt_text(question(script_prompt(changes=changes)), 80)
+    assert f"  New           {words}" in prompt_text(question(script_prompt(changes=changes)), 80)
 
 
 def test_the_diff_is_short_in_the_question_and_whole_in_its_pages() -> None:
@@ -163,7 +165,7 @@ def test_read_in_one_piece_nothing_is_cut_and_no_key_is_named() -> None:
     command = PromptCommand("a.py", ("word",) * 500, "line\n" * 40, "pass\n" * 200)
     prompt = script_prompt(changes=(FileChange("changed", "a.py", diff),), risks=risks, commands=(command,))
     whole, cut = whole_text(prompt, 80), prompt_text(question(prompt), 80)
-    for words, count in (("+new", 50), ("opens a connection", 30), ("pass", 200), ("word", 500), ("│ line", 40)):
+    for words, count in (("+new", 50), ("opens a connection", 30), ("pass", 200), ("  word", 500), ("│ line", 40)):
         assert whole.count(words) == count
         assert cut.count(words) < count
     assert "shows all" in cut
@@ -197,17 +199,78 @@ def test_a_decision_is_told_on_one_line() -> None:
     assert len(line) == 60
 
 
-@pytest.mark.parametrize("width", [24, 80])
-def test_in_short_it_says_again_what_would_run_and_its_risks(width: int) -> None:
-    risks = tuple(RiskFlag(kind, "does", "scripts/extract.py", 2) for kind in ("network", "delete", "network"))
-    request = question(prompt=script_prompt(risks=risks))
-    *_, short, options, _ = re.split(r"\n\n|\n\Z", prompt_text(request, width, in_short=True))
-    assert options.startswith("  1  Yes once")
-    assert short.splitlines()[-1].replace("…", "").strip(" │") in "risks: network, delete"
-    assert max(map(len, short.splitlines())) <= width
-    if width > 24:
-        assert "scripts/extract.py of pdf-tools" in short
-        assert (
-            "none found, which proves nothing"
-            in prompt_text(question(prompt=script_prompt(risks=())), width, in_short=True).rpartition("In short")[2]
-        )
+WORDS_OF_A_YES = {
+    "": "never approved before",
+    "once": "the last yes was for one run",
+    "lasting": "the copy that was approved is gone",
+}
+
+
+@pytest.mark.parametrize("last_yes", WORDS_OF_A_YES)
+def test_what_is_new_never_contradicts_an_earlier_yes(last_yes: str) -> None:
+    text = prompt_text(question(script_prompt(changes=None, last_yes=last_yes)), 80)
+    assert [words in text for words in WORDS_OF_A_YES.values()] == [each == last_yes for each in WORDS_OF_A_YES]
+
+
+def test_a_risk_that_the_walls_stop_says_so_and_a_tick_that_opens_it_too() -> None:
+    prompt = script_prompt(risks=(RiskFlag("network", "opens a connection", "a.py", 2, 40, is_blocked=True),))
+    assert "opens a connection (a.py:2; blocked by the walls)" in prompt_text(question(prompt), 100)
+    asked = question(prompt, grants=(Tick("host:a.example", "the host a.example"),))
+    assert "blocked by the walls, unless you tick more" in prompt_text(asked, 100)
+
+
+def test_several_flags_of_one_line_are_one_thing_to_look_at() -> None:
+    risks = tuple(RiskFlag(kind, f"{kind} it is", "a.sh", 7, 60) for kind in ("network", "delete", "obfuscation"))
+    other = RiskFlag("process", "starts something", "b.sh", 1, 20)
+    text = prompt_text(question(script_prompt(risks=(*risks, other))), 80)
+    assert text.count("(a.sh:7)") == 1
+    assert "starts something" in text
+
+
+def test_a_long_command_breaks_between_words_alone() -> None:
+    words = tuple(f"--option-{number}" for number in range(8))
+    text = prompt_text(question(script_prompt(commands=(PromptCommand("s/a.py", words, "", "x\n", "python3"),))), 80)
+    first, second = (line.partition("│ ")[2] for line in text.splitlines() if "--option" in line)
+    assert first.endswith(" \\")
+    assert f"{first.removesuffix(chr(92))}{second.strip()}".split() == ["python3", "s/a.py", *words]
+
+
+ORDINARY_WALLS = tuple(
+    f"A sentence about what the walls number {number} will and will not allow." for number in range(9)
+)
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["first run", "changed"])
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 40)])
+def test_all_that_must_be_known_fits_the_screen(columns: int, rows: int, is_new: bool) -> None:
+    """Three rows are the terminal's own: the one above, the one below and the line of keys."""
+    kinds = ("delete", "network", "process", "credentials", "obfuscation")
+    risks = tuple(RiskFlag(kind, f"Does {kind}.", f"scripts/{kind}.py", 3, 50) for kind in kinds)
+    source = "".join(f"line {number}\n" for number in range(1, 200))
+    diff = "@@ -1,9 +1,9 @@\n" + "".join(f"-was {number}\n+is {number}\n" for number in range(30))
+    prompt = script_prompt(
+        risks=risks,
+        walls=ORDINARY_WALLS,
+        needs=(
+            Need("host", "api.example.org", "inferred", "a.py:1", remedy="skillkit grant x --host api.example.org"),
+        ),
+        changes=None if is_new else (FileChange("changed", "scripts/report.py", diff, 0, 30),),
+        commands=(PromptCommand("scripts/report.py", ("data.csv", "--top", "5"), "", source, "python3"),),
+    )
+    asked = question(prompt, grants=(Tick("host:api.example.org", "the host api.example.org"),))
+    text = prompt_text(asked, columns, rows=rows - 3)
+    assert text.count("\n") <= rows - 3
+    must = ["python3 scripts/report.py data.csv --top 5", "no network", "(scripts/delete.py:3)", "[ ] a  the host"]
+    must += ["line 1" if is_new else "+is 0", "1  Yes once", "2  Yes in this session", "3  No"]
+    assert [words for words in must if words not in text] == []
+    assert text.index(must[0]) < text.index("Does") < text.index(must[4]) < text.index("1  Yes once")
+    assert sum(f"Does {kind}." in text for kind in kinds) == 3
+
+
+def test_whatever_does_not_fit_the_command_and_the_answers_stay() -> None:
+    command = PromptCommand("scripts/a.py", ("x" * 9_000, *["word"] * 900), "in\n" * 500, "line\n" * 900, "python3")
+    prompt = script_prompt(commands=(command,), origin="/o" * 400, skill="s" * 900)
+    text = prompt_text(question(prompt), 80, rows=21)
+    assert "python3 scripts/a.py" in text
+    assert text.count("\n") < 40
+    assert text.endswith("3  No                   nothing runs\n")

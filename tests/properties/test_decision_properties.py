@@ -179,6 +179,7 @@ TIGHTER: dict[str, Any] = {
     "home": stricter("kept", "fresh"),
     "grantable": fewer,
     "sandbox": stricter("off", "preferred", "required"),
+    "warm": stricter("auto", "off"),
     "limits": lambda _: [Limits(processes=1)],
 }
 

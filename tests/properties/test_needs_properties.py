@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.growth import grows_fast, repeated
 
+from skillkit.core.find.needs import Surroundings, met, needs_of
+from skillkit.core.find.needs.declared import declared_facts
+from skillkit.core.find.needs.found import Facts
+from skillkit.core.find.needs.installing import instructed_facts
+from skillkit.core.find.needs.javascript_code import javascript_facts
+from skillkit.core.find.needs.manifests import block_facts, manifest_facts
+from skillkit.core.find.needs.python_code import python_facts
+from skillkit.core.find.needs.shell_code import shell_facts
+from skillkit.core.find.needs.texts import note_patterns
 from skillkit.core.models import Skill, SkillMetadata
-from skillkit.core.needs import Surroundings, met, needs_of
-from skillkit.core.needs.declared import declared_facts
-from skillkit.core.needs.found import Facts
-from skillkit.core.needs.instructed import instructed_facts
-from skillkit.core.needs.javascript_code import javascript_facts
-from skillkit.core.needs.manifests import block_facts, manifest_facts
-from skillkit.core.needs.patterns import note_patterns
-from skillkit.core.needs.python_code import python_facts
-from skillkit.core.needs.shell_code import shell_facts
 from skillkit.core.values.policy import GUARDED
 
 NAMES = st.sampled_from(

@@ -43,10 +43,15 @@ def skillkit(project: Path, capfd: pytest.CaptureFixture[str]) -> Command:  # no
     return run
 
 
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    """Who vouches for names in these tests."""
+    return trustme.CA()
+
+
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def site(tmp_path: Path, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """https on loopback, for what lies in `served`."""
-    authority = trustme.CA()
     file = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(file))
     monkeypatch.setenv("GIT_SSL_CAINFO", str(file))

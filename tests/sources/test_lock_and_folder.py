@@ -13,10 +13,12 @@ import pytest
 from support.repositories import Repository
 from support.skill_folders import skill_folder
 
-from skillkit import ConfigurationError, SkillManager
+from skillkit import GUARDED, ApprovalDeclinedError, ConfigurationError, SkillManager
+from skillkit.core.values.questions import Prompt
 from skillkit.sources import placing
 from skillkit.sources.given import Source, source_from
 from skillkit.sources.lock import Locked, lock_text, read_lock, write_lock
+from skillkit.testing import ScriptedApprover
 
 GITHUB = "https://github.com/owner/repo"
 
@@ -281,3 +283,114 @@ def test_names_are_completed_from_the_lock(repository: Repository, project: Path
     skillkit("add", repository.url)
     found = ShellComplete(cli, {}, "skillkit", "_X").get_completions(["remove"], "al")
     assert [each.value for each in found] == ["alpha"]
+
+
+# Ends itself as by SIGKILL before or after the step that is named, the second time that it comes by.
+KILLED = """
+import os, sys
+from skillkit.sources import placing
+from skillkit.cli.main import exit_code_of
+where, name, when, times = {where}, {name!r}, {when!r}, [{times}]
+step = getattr(where, name)
+def dying(*given):
+    times[0] -= 1
+    if times[0] == 0 and when == "before":
+        os.kill(os.getpid(), 9)
+    result = step(*given)
+    if times[0] == 0:
+        os.kill(os.getpid(), 9)
+    return result
+setattr(where, name, dying)
+exit_code_of(sys.argv[1:])
+"""
+KILLS = {
+    "while it is written": ("placing._Work", "prepare", "before", 2),
+    "before anything moved": ("placing._Work", "_swap", "before", 1),
+    "between two": ("placing._Work", "_swap", "after", 1),
+    "before the lock": ("placing", "write_lock", "before", 1),
+    "after the lock": ("placing", "write_lock", "after", 1),
+}
+
+
+def run_and_kill(how: str, *words: str) -> None:
+    where, name, when, times = KILLS[how]
+    program = KILLED.format(where=where, name=name, when=when, times=times)
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+
+
+@pytest.mark.parametrize("how", KILLS)
+@pytest.mark.parametrize("command", ["add", "update", "remove"])
+def test_after_a_kill_the_next_command_finds_all_of_it_done_or_nothing(
+    repository: Repository, project: Path, skillkit: Any, command: str, how: str, private_home: Path
+) -> None:
+    repository.add_skill("alpha", {"a.txt": "one"})
+    repository.add_skill("beta", {"a.txt": "one"})
+    if command != "add":
+        skillkit("add", repository.url)
+    repository.add_skill("alpha", {"a.txt": "two"})
+    repository.add_skill("beta", {"a.txt": "two"})
+    if command == "remove" and KILLS[how][1] == "prepare":
+        pytest.skip("one folder is prepared once")
+    before = sorted(read_lock(project / "skills.lock"))
+    run_and_kill(how, *{"add": ("add", repository.url), "update": ("update",), "remove": ("remove", "alpha")}[command])
+    skillkit("remove", "nothing-there", code=127)
+    is_done = how == "after the lock"
+    text = "two" if is_done or command == "add" else "one"
+    names = {"add": ["alpha", "beta"] if is_done else [], "update": before, "remove": ["beta"] if is_done else before}
+    assert sorted(read_lock(project / "skills.lock")) == names[command]
+    there = sorted(os.listdir(project / "skills")) if (project / "skills").exists() else []
+    assert there == names[command], "nothing hidden is left either"
+    text = "one" if command == "remove" else text
+    assert {(project / "skills" / name / "a.txt").read_text() for name in there} <= {text}
+    if there:
+        assert skillkit("sync", "--check")["drift"] == 0
+    assert not list((private_home / "state/placing").iterdir())
+
+
+def test_a_note_that_lies_in_a_project_moves_nothing(repository: Repository, project: Path, skillkit: Any) -> None:
+    """Who may write in the project could else have anything moved."""
+    repository.add_skill("alpha", {"a.txt": "mine"})
+    skillkit("add", repository.url)
+    planted = skill_folder(project / "skills/.skillkit-0123456789abcdef", "old-0", files={"a.txt": "evil"})
+    skillkit("update")
+    assert (project / "skills/alpha/a.txt").read_text() == "mine"
+    assert planted.exists()
+
+
+def test_a_skill_has_one_place(repository: Repository, project: Path, skillkit: Any) -> None:
+    repository.add_skill("alpha")
+    skillkit("add", repository.url)
+    error = skillkit("add", repository.url, "--for", "codex", code=126)["error"]["message"]
+    assert "a lock holds one place of each" in error
+    assert not (project / ".codex").exists()
+    skillkit("remove", "alpha")
+    skillkit("add", repository.url, "--for", "codex")
+    assert (project / ".codex/skills/alpha").exists()
+
+
+def test_after_an_update_approvals_end_and_the_question_shows_the_diff_that_update_showed(
+    repository: Repository, project: Path, skillkit: Any
+) -> None:
+    repository.add_skill("alpha", {"scripts/run.sh": "echo one\n", "gone.txt": "x\n"})
+    skillkit("add", repository.url)
+    skillkit("trust", "add", "alpha", "--yes")
+    skillkit("run", "alpha", "run")
+    (repository.folder / "skills/alpha/gone.txt").unlink()
+    repository.add_skill("alpha", {"scripts/run.sh": "echo two\n", "new.txt": "y\n"})
+    (checked,) = skillkit("update", "--check", code=1)["skills"]
+    skillkit("run", "alpha", "run")
+    (updated,) = skillkit("update")["skills"]
+    assert skillkit("run", "alpha", "run", code=126)["error"]
+    asked = ScriptedApprover("no")
+    with SkillManager(policy=GUARDED, approver=asked) as manager, pytest.raises(ApprovalDeclinedError):
+        manager.execute_skill_script("alpha", "run")
+    (request,) = asked.requests
+    prompt = Prompt.from_context(request.context)
+    assert prompt is not None
+    shown = [(change.path, change.kind, change.diff) for change in prompt.changes or ()]
+    for told in (checked, updated):
+        assert [(change["path"], change["kind"], change["diff"]) for change in told["changes"]] == shown
+    assert sorted(path for path, _, _ in shown) == ["gone.txt", "new.txt", "scripts/run.sh"]
+    assert "changed since it was approved" in request.message
+    assert (project / "skills/alpha/new.txt").exists()

@@ -5,15 +5,23 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
+import ssl
 import tarfile
+import threading
+import time
 import tomllib
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.repositories import skill_text
+import trustme
+from support.network import ProxyOutside, listening
+from support.repositories import Repository, skill_text
 from support.skill_folders import skill_folder
 
 from skillkit.core.models.digest import manifest_of
@@ -158,3 +166,80 @@ def test_an_artifact_by_plain_http_is_refused(index: dict[str, Any], site: str, 
     index["skills"][0]["url"] = "http://localhost:1/text.md"
     (index["folder"] / "index.json").write_text(json.dumps({"skills": index["skills"]}))
     assert "it is not https" in skillkit("add", site, code=126)["error"]["message"]
+
+
+@contextmanager
+def dripping(authority: trustme.CA, said: bytes, repeated: bytes) -> Iterator[int]:
+    """A server by https that never ends: first all of one text, then a little of another, again and again."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    stop = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError), context.wrap_socket(server.accept()[0], server_side=True) as connection:
+            connection.recv(4096)
+            connection.sendall(said)
+            while not stop.wait(0.2):
+                connection.sendall(repeated)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,), daemon=True)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            stop.set()
+
+
+@pytest.mark.parametrize(
+    ("said", "repeated"),
+    [(b"", b"H"), (b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n"), (b"HTTP/1.1 200 OK\r\n\r\n", b"P")],
+    ids=["status", "headers", "body"],
+)
+def test_a_server_that_says_a_little_for_ever_is_given_up(
+    site: str, authority: trustme.CA, project: Path, skillkit: Any, said: bytes, repeated: bytes
+) -> None:
+    assert site
+    with dripping(authority, said, repeated) as port:
+        began = time.monotonic()
+        error = skillkit("add", f"https://localhost:{port}/demo.zip", "--timeout", "1", code=125)["error"]["message"]
+    assert "did not answer to the end within 1 seconds" in error or "more than 100 headers" in error
+    assert time.monotonic() - began < 15
+    assert os.listdir(project) == []
+
+
+@pytest.fixture
+def outside(site: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProxyOutside]:
+    """A company's proxy: only it knows the name, and who stands behind it has a certificate of the company's own."""
+    proxy = ProxyOutside({"skills.example.com:443": int(site.rpartition(":")[2])})
+    with listening(proxy) as port:
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        yield proxy
+
+
+def test_behind_a_company_s_proxy_skills_come_from_git_and_from_a_site(
+    index: dict[str, Any], repository: Repository, outside: ProxyOutside, project: Path, skillkit: Any
+) -> None:
+    repository.add_skill("alpha", {"scripts/run.sh": RUN})
+    os.rename(repository.folder / ".git", repository.folder.parent / "skills.git")
+    skillkit("add", "https://skills.example.com/skills.git")
+    skillkit("add", "https://skills.example.com", "--skill", "packed")
+    assert sorted(locked(project)) == ["alpha", "packed"]
+    assert set(outside.asked) == {"skills.example.com:443"}
+    assert index["skills"]
+
+
+def test_behind_a_proxy_a_certificate_that_nobody_here_knows_is_refused(
+    outside: ProxyOutside, index: dict[str, Any], project: Path, skillkit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when somebody else than the company answers for the name."""
+    assert index["skills"]
+    for name in ("SSL_CERT_FILE", "GIT_SSL_CAINFO"):
+        monkeypatch.delenv(name)
+    for source in ("https://skills.example.com/skills.git", "https://skills.example.com"):
+        assert "certificate" in skillkit("add", source, code=125)["error"]["message"]
+    assert outside.asked
+    assert os.listdir(project) == []

@@ -11,15 +11,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from skillkit.core.run.process.spawn import FIRST_FREE_FD
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox, descriptor
 from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
 from skillkit.core.run.sandbox.machine import this_machine
-from skillkit.core.run.spawn import FIRST_FREE_FD
 from skillkit.core.values.runs import Isolation
 
 __all__ = [
@@ -189,6 +190,34 @@ class Room:
     def run(self, *argv: str, timeout: float = 60) -> tuple[int, str, str]:
         """Inside the walls: status, output, errors."""
         return ended(self.start(self.confined(*argv)), timeout=timeout)
+
+    def run_warm(self, *argv: str, script_arguments: tuple[str, ...] = (), timeout: float = 60) -> tuple[int, str, str]:
+        """The same as `run` in walls that stood before, with a Python that waited in them."""
+        from skillkit.core.run.process import run_confined
+        from skillkit.core.run.sandbox.waiting import attaching, walls_ahead
+        from skillkit.core.run.warm import python
+        from skillkit.core.run.warm.spare import Request, Spare
+
+        assert isinstance(self.sandbox, BubblewrapSandbox)
+        waiting = walls_ahead(self.sandbox, argv, ENVIRONMENT, self.walls, python.hook())
+        assert waiting, "it cannot wait"
+        nothing: Any = None
+        spare = Spare(nothing, waiting, self.work, ExitStack(), waiting.confined, lambda: None)
+        try:
+            order = {"imports": (("json", ()), ("socket", ()), ("subprocess", ())), "shadows": (), "own_only": False}
+            spare.start(python.framed(order), has_input=False)
+            until = time.monotonic() + timeout
+            while not spare.is_ready and time.monotonic() < until:
+                spare.look(0.05)
+            assert (spare.is_ready, spare.is_spoiled, spare.done) == (True, False, 3)
+            environment = self.confined(*argv).environment
+            request = python.request(script_arguments, environment, str(self.skill), 60)
+            ahead = spare.hand_over(Request(attaching(self.sandbox, waiting, self.walls), request), lambda: False)
+            assert ahead, "it was not taken"
+            ran = run_confined(waiting.confined, b"", timeout, 1_000_000, ahead=ahead)
+            return ran.status, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
+        finally:
+            spare.end()
 
     def run_bare(self, *argv: str, timeout: float = 60) -> tuple[int, str, str]:
         """Without walls, never as root: the control that shows that an attack works at all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -27,6 +28,9 @@ def interrupted_at(step: int, work: Callable[[], object], is_part: Callable[[Fra
             raise Interrupt
         return tracer
 
+    # What earlier tests left to the collector would be closed inside our frames, and be interrupted in our place.
+    collects = gc.isenabled()
+    gc.disable()
     before = sys.gettrace()
     sys.settrace(tracer)
     try:
@@ -35,4 +39,6 @@ def interrupted_at(step: int, work: Callable[[], object], is_part: Callable[[Fra
         return True
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return False

@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
+import os
 import socket
+import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
-__all__ = ["Handle", "ProxyOutside", "answer_http", "echo", "listening"]
+import pytest
+import trustme
 
+from skillkit import STANDARD, ScriptExecutionResult, SkillManager
+from skillkit.testing import skill_folder
+
+__all__ = [
+    "NAME",
+    "POLICY",
+    "Handle",
+    "HostWorld",
+    "ProxyOutside",
+    "answer_http",
+    "echo",
+    "host_world",
+    "https_server",
+    "listening",
+]
+
+NAME = "api.example.com"
+POLICY = replace(STANDARD, sandbox="required", allowed_hosts=(NAME,))
 Handle = Callable[[socket.socket], None]
 
 
@@ -101,12 +127,66 @@ class ProxyOutside:
 
 def _both_ways(one: socket.socket, other: socket.socket) -> None:
     def pass_on(source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
+        try:
             while data := source.recv(1 << 16):
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
+        except OSError:  # what one side hung up on is over for both
+            for each in (source, sink):
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
 
     back = threading.Thread(target=pass_on, args=(other, one), daemon=True)
     back.start()
     pass_on(one, other)
     back.join()
+
+
+class HostWorld:
+    """A machine behind a proxy, and hosts of our own behind that."""
+
+    def __init__(self, folder: Path, outside: ProxyOutside) -> None:
+        self.folder = folder
+        self.outside = outside
+
+    def run(self, script: str, text: str, *argv: str, **changes: object) -> ScriptExecutionResult:
+        skill_folder(self.folder / "skills", "net", files={f"scripts/{script}": text})
+        policy = replace(POLICY, **changes)  # type: ignore[arg-type]
+        with SkillManager(
+            self.folder / "skills", "", [], [], policy=policy, state_dir=self.folder / "state"
+        ) as manager:
+            return manager.execute_skill_script("net", script, argv=argv, timeout=60)
+
+
+@contextmanager
+def host_world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostWorld]:
+    """`NAME` and one that is not allowed, both with a certificate of an authority of our own."""
+    served = folder / "served"
+    served.mkdir()
+    (served / "hello.txt").write_text("hello")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "authority.pem"))
+    with https_server(served, authority) as port:
+        outside = ProxyOutside({f"{NAME}:443": port, "evil.example.com:443": port})
+        with listening(outside) as proxy:
+            for variable in ("http_proxy", "https_proxy"):
+                monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy}")
+            monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
+            monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
+            yield HostWorld(folder, outside)
+
+
+@contextmanager
+def https_server(folder: Path, authority: trustme.CA) -> Iterator[int]:
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(NAME, "evil.example.com").configure_cert(context)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join(10)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import ssl
 import tarfile
 import threading
 import time
@@ -37,11 +38,16 @@ def wheel(name: str, version: str, code: str = "", needs: Sequence[str] = ()) ->
     return f"{module}-{version}-py3-none-any.whl", content.getvalue()
 
 
-def source_package(name: str, version: str, setup: str) -> tuple[str, bytes]:
+BUILD = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+
+def source_package(name: str, version: str, backend: str) -> tuple[str, bytes]:
+    """Whoever builds it imports `backend`."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
         for path, text in (
-            ("setup.py", setup),
+            ("backend.py", backend),
+            ("pyproject.toml", BUILD),
             ("PKG-INFO", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"),
         ):
             entry = tarfile.TarInfo(f"{name}-{version}/{path}")
@@ -59,10 +65,16 @@ class PackageIndex:
     """What it has, how old that is, and what it was asked for."""
 
     address: str = ""
+    port: int = 0
     packages: dict[str, dict[str, bytes]] = field(default_factory=dict)
     age_days: float = 100
     tells_times: bool = True
     hangs: bool = False
+    hangs_at: str = "/"
+    """Only what begins with this hangs."""
+    hangs_after: str = ""
+    """It begins to hang when it is asked for this."""
+    is_hanging: threading.Event = field(default_factory=threading.Event)
     swapped: dict[str, bytes] = field(default_factory=dict)
     """Content that is served under a file's name instead of what its page says."""
     asked: list[str] = field(default_factory=list)
@@ -71,8 +83,8 @@ class PackageIndex:
     def add(self, name: str, version: str, code: str = "", needs: Sequence[str] = ()) -> None:
         self.packages.setdefault(name, {}).update([wheel(name, version, code, needs)])
 
-    def add_source(self, name: str, version: str, setup: str) -> None:
-        self.packages.setdefault(name, {}).update([source_package(name, version, setup)])
+    def add_source(self, name: str, version: str, backend: str) -> None:
+        self.packages.setdefault(name, {}).update([source_package(name, version, backend)])
 
     def page(self, name: str) -> bytes:
         moment = datetime.fromtimestamp(time.time() - self.age_days * DAY, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -95,18 +107,22 @@ class PackageIndex:
         for files in self.packages.values():
             if kind == "files" and name in files:
                 return 200, "application/octet-stream", self.swapped.get(name, files[name])
-        return 404, "text/plain", b"no such thing"
+        return (200 if path == self.hangs_after else 404), "text/plain", b"no such thing"
 
 
 @contextmanager
-def serving_index() -> Iterator[PackageIndex]:
+def serving_index(secured: ssl.SSLContext | None = None) -> Iterator[PackageIndex]:
+    """On loopback; with a certificate where `secured` has one."""
     index = PackageIndex()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if index.hangs:
+            index.hangs = index.hangs or self.path == index.hangs_after
+            if index.hangs and self.path.startswith(index.hangs_at):
+                index.is_hanging.set()
                 index.stopping.wait(60)
-                return
+                if index.hangs:
+                    return
             status, kind, content = index.answer(self.path)
             self.send_response(status)
             self.send_header("Content-Type", kind)
@@ -122,6 +138,9 @@ def serving_index() -> Iterator[PackageIndex]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if secured is not None:
+        server.socket = secured.wrap_socket(server.socket, server_side=True)
+    index.port = server.server_port
     index.address = f"http://127.0.0.1:{server.server_port}/simple/"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -129,6 +148,52 @@ def serving_index() -> Iterator[PackageIndex]:
         yield index
     finally:
         index.stopping.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def node_package(install: str) -> bytes:
+    """`zebra` 1.0.0, with a script that npm runs when it is installed."""
+    packed = io.BytesIO()
+    manifest = {"name": "zebra", "version": "1.0.0", "main": "i.js", "scripts": {"install": install}}
+    with tarfile.open(fileobj=packed, mode="w:gz") as file:
+        for path, text in (("package.json", json.dumps(manifest)), ("i.js", "module.exports = 'striped'")):
+            entry = tarfile.TarInfo(f"package/{path}")
+            entry.size = len(text)
+            file.addfile(entry, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+@contextmanager
+def serving_registry(install: str) -> Iterator[str]:
+    """A registry of Node packages that has `node_package(install)` and nothing else; its address."""
+    packed = node_package(install)
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            integrity = "sha512-" + base64.b64encode(hashlib.sha512(packed).digest()).decode()
+            dist = {"tarball": f"{address}/zebra/-/zebra-1.0.0.tgz", "integrity": integrity, "unpackedSize": 4321}
+            version = {"name": "zebra", "version": "1.0.0", "dist": dist, "hasInstallScript": True}
+            page = {"name": "zebra", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+            page["time"] = {"1.0.0": "2020-01-01T00:00:00.000Z"}
+            body = packed if self.path.endswith(".tgz") else json.dumps(page).encode()
+            self.send_response(200 if self.path.startswith("/zebra") else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.daemon_threads = True
+    address = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield address
+    finally:
         server.shutdown()
         server.server_close()
         thread.join()

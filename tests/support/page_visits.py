@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 
 from skillkit import OptionRequest, World
-from skillkit.core.store.request_rows import steady_seconds
+from skillkit.core.store.base import steady_seconds
 from skillkit.core.values.questions import OPTIONS, FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.web.access import Access
 from skillkit.web.server import PageServer
+from skillkit.web.views.answers import CAREFUL_SECONDS
 from skillkit.web.views.prompt import fingerprint
-from skillkit.web.views.requests import CAREFUL_SECONDS
 
 __all__ = ["Visit", "asked", "expire", "form_shown_ago", "prompt_of", "text_of", "visiting"]
 

@@ -115,7 +115,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 def https_site(folder: Path, authority: trustme.CA) -> Iterator[str]:
     """Its address, with what lies in the folder."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
+    authority.issue_cert("localhost", "skills.example.com").configure_cert(context)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(folder))) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, daemon=True)

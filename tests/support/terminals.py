@@ -20,7 +20,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import skillkit
-from skillkit.core.values.questions import OPTIONS, FileChange, OptionRequest, Prompt, PromptCommand, RiskFlag
+from skillkit.core.values.questions import (
+    OPTIONS,
+    FileChange,
+    OptionRequest,
+    Prompt,
+    PromptCommand,
+    ReachMark,
+    RiskFlag,
+)
 
 __all__ = [
     "READY",
@@ -93,10 +101,13 @@ def script_prompt(**changes: Any) -> Prompt:
         origin="/home/ana/skills/pdf-tools",
         reasons=("Policy asks a person before a skill's first run.",),
         risks=(RiskFlag("network", "opens a connection", "scripts/extract.py", 2),),
-        changes=(FileChange("changed", "scripts/extract.py", "@@ -1 +1 @@\n-old words\n+new words\n"),),
-        commands=(PromptCommand("scripts/extract.py", ("--pages", "1-3"), "", "import os\nimport socket\n"),),
+        changes=(FileChange("changed", "scripts/extract.py", "@@ -1 +1 @@\n-old words\n+new words\n", added=1),),
+        commands=(
+            PromptCommand("scripts/extract.py", ("--pages", "1-3"), "", "import os\nimport socket\n", "python3"),
+        ),
         walls=("No network.",),
         digest="d1" * 32,
+        marks=(ReachMark("network", "no network", "closed"), ReachMark("home", "own home", "open")),
     )
     return dataclasses.replace(prompt, **changes)
 

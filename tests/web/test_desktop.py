@@ -10,7 +10,7 @@ from support.desktops import Desktop
 from support.running import wait_for
 
 from skillkit import World
-from skillkit.web.desktop import Notifier, notify, open_browser
+from skillkit.web.desktop import Notifier, notify, open_browser, show_window
 
 LINK = "http://127.0.0.1:1/login?token=secret"
 
@@ -68,3 +68,22 @@ def test_every_new_question_is_told_once(tmp_path: Path) -> None:
             world.open(request_named("newer"))
             assert wait_for(lambda: len(told) == 2)
         assert len(told) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("sys.exit('Running as root without --no-sandbox is not supported.')", "does not run as root"),
+        ("sys.exit('cannot open display')", "cannot open display"),
+        ("sys.exit(3)", "it said nothing"),
+    ],
+)
+def test_a_window_that_fails_says_why_and_the_browser_is_next(desktop: Desktop, body: str, words: str) -> None:
+    desktop.install("chromium", body)
+    desktop.install("xdg-open")
+    said: list[str] = []
+    assert show_window(LINK, said.append) == "browser"
+    assert len(said) == 1
+    assert "chromium failed" in said[0]
+    assert words in said[0]
+    assert "token" not in said[0]

@@ -25,6 +25,8 @@ from skillkit import World
 print(World(sys.argv[1]).ask("Go?", "", ["yes", "no"]).option_id)
 """
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture
 def visit(tmp_path: Path) -> Iterator[Visit]:

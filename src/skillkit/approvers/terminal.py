@@ -16,6 +16,7 @@ from skillkit.approvers.screen import (
     terminal_lock,
     unavailable,
 )
+from skillkit.core.ask.changes import file_text, skill_files
 from skillkit.core.exceptions import ApprovalUnavailableError
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.questions import (
@@ -29,13 +30,13 @@ from skillkit.core.values.questions import (
 from skillkit.core.values.text import visible
 from skillkit.present.request import (
     NARROWEST,
-    SOURCE_ROWS,
     answer_lines,
     decision_text,
     diff_text,
     prompt_text,
     source_text,
     tick_keys,
+    walls_text,
 )
 from skillkit.present.terminal import cut
 
@@ -44,11 +45,12 @@ __all__ = ["TerminalApprover"]
 ALL_DIGITS = "123456789"
 # Somebody who was typing something else when the question appeared did not mean to answer it.
 SETTLE_SECONDS = 0.3
-FEWEST_SOURCE_ROWS = 5
 ROWS_AROUND = 3
 # The blank lines between ticks, options and the last line.
 ROWS_BELOW_TICKS = 2
 NO = "no"
+REASON_KEYS = (("n",), ("N",), ("r",), ("R",))
+SHOWN_CHARACTERS = 1_000_000
 BACKSPACES = ("\x7f", "\x08")
 FIRST_BYTE_OF_OTHERS = 0x80
 SAVE_PLACE, GO_BACK = "\x1b7", "\x1b8"
@@ -73,14 +75,15 @@ class TerminalApprover:
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         """Esc, Ctrl-C and Ctrl-D are `no`; a terminal that cannot be asked or is closed is unavailable."""
         _require_answerable(request)
+        folder = state_folder(self._state_dir)
         require_wanted = partial(_require_open, request, cancel, _deadline_of(request))
         require_wanted()
         with (
             controlling_terminal() as descriptor,
-            terminal_lock(state_folder(self._state_dir), require_wanted),
+            terminal_lock(folder, require_wanted),
             Screen(descriptor, require_wanted) as screen,
         ):
-            question = _Question(screen, request)
+            question = _Question(screen, request, folder)
             option = question.answer()
         ticked = question.ticked if option.id != NO else ()
         return OptionAnswer(option.id, self.channel, time.time(), request.id, ticked, question.reason)
@@ -89,8 +92,9 @@ class TerminalApprover:
 class _Question:
     """One request while it is on the screen."""
 
-    def __init__(self, screen: Screen, request: OptionRequest) -> None:
+    def __init__(self, screen: Screen, request: OptionRequest, state_folder: Path) -> None:
         self._screen = screen
+        self._state_folder = state_folder
         self._request = request
         self._prompt = Prompt.from_context(request.context)
         self._drawn_columns = 0
@@ -127,7 +131,7 @@ class _Question:
             if keys and all(key in REFUSING for key in keys):
                 return _refusal_of(self._request)
             option = _option_for(keys, self._request.options)
-            if option is None and keys in (("r",), ("R",)) and _has_refusal(self._request):
+            if option is None and keys in REASON_KEYS and _has_refusal(self._request):
                 option = self._ask_reason()
                 if option is None:
                     continue
@@ -142,9 +146,11 @@ class _Question:
             self._toggle(tick_keys(self._request).index(keys[0]))
             return
         if keys in (("v",), ("V",)) and self._prompt:
-            self._page("Source", partial(source_text, self._prompt, color=self._screen.has_color))
+            self._page("Source", self._source_text)
         elif keys in (("d",), ("D",)) and self._prompt and self._prompt.changes:
             self._page("Changes", partial(diff_text, self._prompt, color=self._screen.has_color))
+        elif keys in (("w",), ("W",)) and self._prompt:
+            self._page("Walls", partial(walls_text, self._prompt, color=self._screen.has_color))
         elif keys == (SUSPEND,):
             self._screen.suspend()
             self._draw()
@@ -202,16 +208,9 @@ class _Question:
         self._show_last_line(f"{self._keys_that_answer()}{self._keys_that_show()}")
 
     def _fitted(self, columns: int, rows: int) -> str:
-        """With less of the source where the beginning is out of sight; where that is not enough, said again below."""
-        render = partial(prompt_text, self._request, columns, color=self._screen.has_color, ticked=self._ticked)
-        text = render()
-        too_many = text.count("\n") + ROWS_AROUND - rows
-        if too_many <= 0:
-            return text
-        text = render(source_rows=max(SOURCE_ROWS - too_many, FEWEST_SOURCE_ROWS))
-        if text.count("\n") + ROWS_AROUND <= rows:
-            return text
-        return render(source_rows=FEWEST_SOURCE_ROWS, in_short=True)
+        """As much as fits, so that the command is in sight when it is answered."""
+        color, free = self._screen.has_color, rows - ROWS_AROUND
+        return prompt_text(self._request, columns, color=color, rows=free, ticked=self._ticked)
 
     def _page(self, title: str, text_for: Callable[[int], str]) -> None:
         _show_pages(self._screen, title, text_for)
@@ -219,18 +218,29 @@ class _Question:
             self._draw()
         self._screen.drop_input()
 
+    def _source_text(self, columns: int) -> str:
+        """Of what would run first, then of every other file of the skill: a yes for the session is for all of them."""
+        assert self._prompt is not None  # noqa: S101 - there is no key for it without one
+        texts, room = [], SHOWN_CHARACTERS
+        for name, path in skill_files(self._state_folder, self._prompt):
+            text = file_text(path) if room > 0 else "[not read: there is too much; see it in its folder]"
+            room -= len(text)
+            texts.append((name, text))
+        return source_text(self._prompt, columns, texts, color=self._screen.has_color)
+
     def _keys_that_answer(self) -> str:
         *digits, last = (str(number) for number in range(1, len(self._request.options) + 1))
         named = f"{', '.join(digits)} or {last}" if digits else last
         return f"Press {named}. Esc {'is no' if _has_refusal(self._request) else 'gives no answer'}."
 
     def _keys_that_show(self) -> str:
-        if self._prompt is None:
-            return ""
         ticks = tick_keys(self._request)
-        tick = f" {ticks[0]}-{ticks[-1]}: tick." if len(ticks) > 1 else f" {ticks}: tick." if ticks else ""
-        shows = " v: source, d: changes." if self._prompt.changes else " v: source."
-        return f"{tick}{shows} r: no, with a reason."
+        keys = [f"{ticks[0]}-{ticks[-1]} tick" if len(ticks) > 1 else f"{ticks} tick"] if ticks else []
+        if self._prompt is None:
+            return f" {keys[0]}." if keys else ""
+        keys += ["v source", *(["d changes"] if self._prompt.changes else []), "w walls"]
+        keys += ["n why not"] if _has_refusal(self._request) else []
+        return f" {', '.join(keys)}."
 
     def _show_last_line(self, text: str) -> None:
         line = cut(text, self._drawn_columns - 1)

@@ -18,7 +18,8 @@ from skillkit.config import Place, Settings, searched_folders
 from skillkit.config.files import PROJECT, USER, read_text
 from skillkit.config.settings import AGENTS_FOLDER
 from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
-from skillkit.core.store.state import StateStore, state_folder
+from skillkit.core.store.opening import open_store
+from skillkit.core.store.state import state_folder
 from skillkit.core.store.trust import AGENT_OWNER, StandingApprovals
 from skillkit.core.values.questions import Approver, Option, OptionRequest
 
@@ -110,13 +111,13 @@ class AgentWord:
         return True
 
     def give(self, file: AgentFile, channel: str) -> None:
-        with closing(StateStore(self._folder)) as store:
+        with closing(open_store(self._folder)) as store:
             StandingApprovals(store).trust(
                 skill=AGENT_OWNER, folder=file.path, digest=file.digest, channel=channel, walls=None
             )
 
     def _approved_digest(self, file: AgentFile) -> str | None:
-        with closing(StateStore(self._folder)) as store:
+        with closing(open_store(self._folder)) as store:
             return StandingApprovals(store).last_approved_digest(AGENT_OWNER, file.path)
 
 

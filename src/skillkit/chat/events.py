@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
+from typing import Any
 
 from skillkit.core.values.text import visible
 from skillkit.integrations.inline.commands import CommandOutcome
@@ -38,6 +39,13 @@ class ToolOutcome:
         time = "" if self.seconds is None else f", {self.seconds:.1f} s"
         why = f": {cut(visible(self._reason()), DETAIL_COLUMNS)}" if self.detail else ""
         return f"[{name}: {STATUS_WORDS.get(self.status, self.status)}{time}{why}]"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """As a program reads it: nothing cut, nothing put together."""
+        given = parse_arguments(self.arguments)
+        told = {"tool": self.tool, "arguments": self.arguments if given is None else dict(given)}
+        return told | ({} if self.seconds is None else {"seconds": round(self.seconds, 3)})
 
     def _argument_words(self) -> str:
         given = parse_arguments(self.arguments)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 import unicodedata
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,6 +17,7 @@ from skillkit.core.paths import is_own_state
 from skillkit.core.values.questions import Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.values.text import visible
 from skillkit.integrations.inline.syntax import Text
+from skillkit.present.terminal import cut
 
 __all__ = ["AskingHere", "Lines", "SafeText", "Screen"]
 
@@ -23,9 +27,12 @@ DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 RED, CYAN = "\x1b[31m", "\x1b[36m"
 KEPT_CHARACTERS = 8
 """More marks than this are too many on one letter anyway."""
+STATUS_COLUMNS = 60
 HISTORY_FILE = "chat-history"
 HISTORY_LINES = 1_000
 PROMPT, MORE = "> ", ". "
+TICK_SECONDS = 1.0
+AFTER_NO = "They said no to what was asked before, and have not spoken since."
 # Between these a line editor counts no columns.
 UNCOUNTED = "\x01{}\x02"
 
@@ -74,6 +81,8 @@ class Screen:
         self._is_at_start = True
         self._is_broken = False  # a line that goes on below what came between
         self._is_waiting = False
+        self._is_asking = False
+        self._drawing = threading.RLock()
         self._held: list[str] = []
 
     def show(self, event: Event) -> None:
@@ -109,6 +118,38 @@ class Screen:
             self._out.write(CLEAR_LINE)
             self._is_waiting = False
 
+    @contextmanager
+    def running(self, name: str) -> Iterator[None]:
+        """While something runs, a line says so and for how long; it gives way to whatever else is shown."""
+        if not self._is_lively:
+            yield
+            return
+        is_over, began = threading.Event(), time.monotonic()
+
+        def tick() -> None:
+            while not is_over.wait(TICK_SECONDS):
+                with self._drawing:
+                    if not self._is_asking and not is_over.is_set():
+                        self._draw_status(
+                            f"{cut(visible(name), STATUS_COLUMNS)} runs, {time.monotonic() - began:.0f} s"
+                        )
+
+        ticking = threading.Thread(target=tick, name="skillkit-chat-status", daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            ticking.join()
+            self.stop_waiting()
+
+    def _draw_status(self, text: str) -> None:
+        if not self._is_waiting:
+            self.begin_line()
+        self._out.write(f"{CLEAR_LINE}{self._styled(text, DIM)}")
+        self._out.flush()
+        self._is_waiting = True
+
     def finish(self) -> None:
         """The answer is over, however it ended: the next words begin a line."""
         self.stop_waiting()
@@ -119,11 +160,13 @@ class Screen:
 
     def make_room(self) -> None:
         """For a question on the same terminal; the line goes on below it."""
-        if self._is_lively:
-            self.stop_waiting()
-            self.begin_line()
-            self._show_held()
-        self._out.flush()
+        with self._drawing:
+            self._is_asking = True
+            if self._is_lively:
+                self.stop_waiting()
+                self.begin_line()
+                self._show_held()
+            self._out.flush()
 
     def begin_line(self) -> None:
         if not self._is_at_start:
@@ -131,6 +174,7 @@ class Screen:
 
     def note_new_line(self) -> None:
         """Somebody else wrote on the same terminal."""
+        self._is_asking = False
         if self._is_lively:
             self._is_at_start = self._is_broken = True
 
@@ -173,19 +217,31 @@ class Screen:
 
 
 class AskingHere:
-    """Another approver's questions, on the terminal that the chat writes on."""
+    """Another approver's questions, on the terminal that the chat writes on.
+
+    A no without a reason stops the round: what the model asks for after it is declined without a question, until the
+    person says something. A reason goes to the model instead, and the round goes on.
+    """
 
     def __init__(self, approver: Approver, screen: Screen) -> None:
         self._approver = approver
         self._screen = screen
         self.channel = approver.channel
+        self.was_stopped = False
+
+    def begin_round(self) -> None:
+        self.was_stopped = False
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
+        if self.was_stopped:
+            return OptionAnswer("no", self.channel, time.time(), request.id, reason=AFTER_NO)
         self._screen.make_room()
         try:
-            return self._approver.ask(request, cancel)
+            answer = self._approver.ask(request, cancel)
         finally:
             self._screen.note_new_line()
+        self.was_stopped = answer.option_id == "no" and not answer.reason
+        return answer
 
 
 class Lines:
@@ -221,6 +277,8 @@ class Lines:
         except ImportError:
             return None
         readline.set_auto_history(False)
+        # What is pasted is one message, however many lines it has; Enter sends it.
+        readline.parse_and_bind("set enable-bracketed-paste on")
         readline.set_history_length(HISTORY_LINES)
         with suppress(OSError):
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ STOPPED = {
     "rounds": "Stopped: the model has used all its rounds for this question. Say 'go on' to give it more.",
     "time": "Stopped: the time for this question is over. Say 'go on' to give it more.",
     "output": "Stopped: the answer and what came back to the model grew too long. Ask for less.",
+    "declined": "Stopped, because you said no. What you type next goes to the model.",
 }
 INTERRUPTED = "Stopped. What was said so far is kept."
 NOTHING_SAID = "The model said nothing. /retry asks again."
@@ -32,6 +33,7 @@ STOPPED_ONCE = {
     "rounds": "Stopped: the model has used all its rounds. Ask for less, or chat without --once and say 'go on'.",
     "time": "Stopped: the time is over. Ask for less, or chat without --once and say 'go on'.",
     "output": STOPPED["output"],
+    "declined": "Stopped, because you said no.",
 }
 NOTHING_SAID_ONCE = "The model said nothing. Run the command again."
 
@@ -74,9 +76,21 @@ class Chat:
     def structure(self) -> dict[str, Any]:
         """What was said and done, ready for JSON."""
         entries = self.transcript.entries
-        said = [entry.text for entry in entries if entry.kind == "assistant"]
-        done = [{"command": entry.text, "status": entry.status} for entry in entries if entry.kind == "command"]
-        return {"answer": "\n".join(said).strip(), "commands": done}
+        said = [entry for entry in entries if entry.kind == "assistant"]
+        done = [
+            {**entry.data, "command": entry.text, "status": entry.status, "round": entry.round}
+            for entry in entries
+            if entry.kind == "command"
+        ]
+        last = max((entry.round for entry in said), default=0)
+        answer = "".join(entry.text for entry in said if entry.round == last).strip()
+        rounds = [{"round": entry.round, "text": entry.text} for entry in said]
+        return {"answer": answer, "rounds": rounds, "commands": done}
+
+    def wait(self) -> None:
+        """It is the model's turn: what it says now is apart from what it said before."""
+        self.transcript.begin_round()
+        self._screen.wait()
 
     def converse(self, lines: Lines, first: str = "") -> None:
         """Until the person ends it. Whatever fails, the next line is read."""

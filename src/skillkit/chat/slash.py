@@ -57,7 +57,7 @@ def answer_approvals(manager: SkillManager, words: str) -> str:
     first, _, skill = words.partition(" ")
     if first not in ("", "end"):
         return "Write /approve, or /approve end [SKILL]."
-    with World(manager.state_dir) as world:
+    with World(manager.state_dir, state=manager.state) as world:
         if first == "end":
             return _end_approvals(world, manager.session_id, skill.strip())
         return _approvals_text(world, manager.session_id)

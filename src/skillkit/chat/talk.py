@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
 from skillkit.chat.endpoint import ChatMessage, Endpoint, ToolCall
@@ -13,7 +13,7 @@ from skillkit.core.exceptions import ModelUnavailableError
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline.loop import Answer, Budget, Spending, Stop
 from skillkit.integrations.inline.processor import InlineProcessor
-from skillkit.integrations.tool_schemas import TOOLS
+from skillkit.integrations.tool_schemas import TOOLS, parse_arguments
 from skillkit.present.tool_result import ScriptToolResult
 
 __all__ = ["Talk"]
@@ -36,10 +36,17 @@ class Talk:
         system: Callable[[bool], str],
         show: Callable[[Event], None],
         wait: Callable[[], None] = lambda: None,
+        running: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+        is_stopped: Callable[[], bool] = lambda: False,
+        begin: Callable[[], None] = lambda: None,
         tools: bool | str = "auto",
         budget: Budget | None = None,
     ) -> None:
-        """`system` gives the system prompt, for a model with tools or without; `wait` is called before each answer."""
+        """`system` gives the system prompt, for a model with tools or without; `wait` is called before each answer.
+
+        `running` is entered while something runs; `is_stopped` says that a person said no, and nothing else, since
+        `begin` was called, before the first answer to a question.
+        """
         self.endpoint = endpoint
         self.messages: list[ChatMessage] = []
         self._processor = processor
@@ -47,6 +54,9 @@ class Talk:
         self._system = system
         self._show = show
         self._wait = wait
+        self._running = running
+        self._is_stopped = is_stopped
+        self._begin = begin
         self._budget = budget or Budget()
         self._calls_tools = tools in (True, "auto")
         self._may_fall_back = tools == "auto"
@@ -87,6 +97,7 @@ class Talk:
 
     def _rounds(self) -> Stop:
         self._is_broken = True
+        self._begin()
         stopped = self._bounded_rounds()
         self._is_broken = stopped != "answered"
         return stopped
@@ -99,6 +110,8 @@ class Talk:
             self._answer_calls(calls, spending, is_last=number == self._budget.rounds)
             if answer.captured:
                 self.messages.append({"role": "user", "content": answer.data_for_model()})
+            if self._is_stopped():
+                return "declined"
             if spending.used_up:
                 return spending.used_up
             if not (answer.captured or calls):
@@ -115,8 +128,11 @@ class Talk:
                 for chunk in chunks:
                     if isinstance(chunk, ToolCall):
                         calls.append(chunk)
+                    elif self._is_stopped():
+                        return
                     else:
-                        yield chunk
+                        with self._running("a command of the model"):
+                            yield chunk
 
         is_whole = False
         try:
@@ -169,6 +185,8 @@ class Talk:
                 if is_last or spending.used_up:
                     reason = "what one question may use is used up"
                     break
+                if self._is_stopped():
+                    break
                 self.messages.append(self._call(call, spending))
                 answered += 1
         finally:
@@ -177,12 +195,19 @@ class Talk:
                 self.messages.append(_tool_message(call, NOT_RUN.format(reason=reason)))
 
     def _call(self, call: ToolCall, spending: Spending) -> ChatMessage:
-        result = self._functions.call(call.name, call.arguments, call.id)
+        with self._running(_running_name(call)):
+            result = self._functions.call(call.name, call.arguments, call.id)
         if result.result is not None:
             spending.seconds += result.result.execution_time_ms / 1000
         for outcome in _outcomes_of(call, result):
             self._show(outcome)
         return _tool_message(call, self._processor.as_data(spending.take_output(result.content)))
+
+
+def _running_name(call: ToolCall) -> str:
+    """Which script it is, as the model names it."""
+    given = parse_arguments(call.arguments) or {}
+    return " ".join(str(given[name]) for name in ("skill_name", "script") if given.get(name)) or call.name
 
 
 def _tool_message(call: ToolCall, content: str) -> ChatMessage:

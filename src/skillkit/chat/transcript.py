@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from skillkit.chat.events import Event, Note
 from skillkit.core.exceptions import ConfigurationError
@@ -31,6 +33,10 @@ class Entry:
     time: str
     text: str
     status: str = ""
+    round: int = 0
+    """Which answer of the model to one question it belongs to."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """Of a command: what was called, with what, as data."""
 
 
 class Transcript:
@@ -39,6 +45,7 @@ class Transcript:
     def __init__(self, secret: str = "") -> None:
         self._entries: list[Entry] = []
         self._saying: list[str] = []
+        self._round = 0
         self._secret = secret
         self._path: Path | None = None
         self._file: tuple[int, int] | None = None
@@ -48,10 +55,16 @@ class Transcript:
         """In their order; the pieces of one answer are one entry, so that no secret is cut in two."""
         if self._saying:
             text, self._saying = "".join(self._saying), []
-            self._entries.append(Entry("assistant", _now(), text))
+            self._entries.append(Entry("assistant", _now(), text, round=self._round))
         return self._entries
 
+    def begin_round(self) -> None:
+        """What was said so far is an entry of its own."""
+        _ = self.entries
+        self._round += 1
+
     def add_question(self, text: str) -> None:
+        self._round = 0
         self._add("user", text)
 
     def add_event(self, event: Event) -> None:
@@ -60,7 +73,7 @@ class Transcript:
         elif isinstance(event, Note):
             self._add("note", event.text)
         else:
-            self._add("command", event.line, event.status)
+            self._add("command", event.line, event.status, event.data)
 
     def save_to(self, path: Path) -> None:
         """From now on what is there and what comes; a file that exists is never overwritten."""
@@ -114,8 +127,8 @@ class Transcript:
         """The key by its text, whatever it looks like; other secrets by their names and shapes."""
         return redacted_text(text.replace(self._secret, MASK) if self._secret else text)
 
-    def _add(self, kind: str, text: str, status: str = "") -> None:
-        self.entries.append(Entry(kind, _now(), text, status))
+    def _add(self, kind: str, text: str, status: str = "", data: Mapping[str, Any] | None = None) -> None:
+        self.entries.append(Entry(kind, _now(), text, status, self._round, data or {}))
 
 
 def _identity(descriptor: int) -> tuple[int, int]:

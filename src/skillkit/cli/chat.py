@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.chat.agent import Agent
     from skillkit.chat.endpoint import Endpoint
-    from skillkit.chat.screen import Screen
+    from skillkit.chat.screen import AskingHere, Screen
     from skillkit.chat.session import Chat
     from skillkit.integrations.inline import InlineProcessor
 
@@ -154,12 +154,13 @@ def _open_chat(asked: _Asked, settings: Settings) -> Iterator[tuple[Chat, Inline
     policy = agent.policy if may_run else replace(agent.policy, allow_scripts=False)
     screen = Screen(io.StringIO(), sys.stderr) if asked.as_json else Screen()
     approver = approver_for(asked.state_dir, yes=asked.yes, wait=False)
+    here = None if asked.yes else AskingHere(approver, screen)
     arguments = settings.manager_arguments()
     protected = (*arguments["protected_paths"], *([agent.file] if agent.file else []))
     manager = SkillManager(
         **{**arguments, "policy": policy, "protected_paths": protected},
         state_dir=asked.state_dir,
-        approver=approver if asked.yes else AskingHere(approver, screen),
+        approver=here or approver,
         session_id=session_id(),
         workspace=current_workspace(asked.state_dir),
     )
@@ -169,7 +170,7 @@ def _open_chat(asked: _Asked, settings: Settings) -> Iterator[tuple[Chat, Inline
         )
     try:
         with manager:
-            yield _assemble_chat(asked, agent, endpoint, manager, screen)
+            yield _assemble_chat(asked, agent, endpoint, manager, screen, here)
     finally:
         endpoint.close()
 
@@ -180,6 +181,7 @@ def _assemble_chat(
     endpoint: Endpoint,
     manager: SkillManager,
     screen: Screen,
+    here: AskingHere | None,
 ) -> tuple[Chat, InlineProcessor]:
     from functools import partial
 
@@ -206,7 +208,10 @@ def _assemble_chat(
             SkillFunctions(manager, run_scripts=may_run, skills=names),
             system=lambda has_tools: prompt(has_tools=has_tools),
             show=chat.show,
-            wait=screen.wait,
+            wait=chat.wait,
+            running=screen.running,
+            is_stopped=lambda: here is not None and here.was_stopped,
+            begin=here.begin_round if here else lambda: None,
             tools=agent.tools,
         )
     )

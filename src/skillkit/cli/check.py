@@ -7,7 +7,6 @@ from typing import Any, Unpack
 import click
 
 from skillkit.cli import REFUSED
-from skillkit.cli.needs import need_structures
 from skillkit.cli.options import (
     SCRIPT,
     SKILL,
@@ -22,10 +21,11 @@ from skillkit.cli.options import (
 )
 from skillkit.cli.output import beside, echo_json, label_rows
 from skillkit.cli.run import read_input
+from skillkit.cli.skills.show import need_structures
 from skillkit.core.values.needs import Need
 from skillkit.core.values.runs import Decision, PreparedRun
 from skillkit.core.values.text import storable, visible
-from skillkit.present.request import as_word
+from skillkit.present.glance import as_word
 
 __all__ = ["check_command"]
 

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from skillkit.core.exceptions import ScriptRefusedError, SkillKitError
-from skillkit.core.store.processes import ancestors
-from skillkit.core.store.servers import live_starters
-from skillkit.core.store.state import StateStore, state_folder
+from skillkit.core.store.opening import open_store
+from skillkit.core.store.processes import ancestors, live_starters
+from skillkit.core.store.state import state_folder
 
 __all__ = ["require_person"]
 
@@ -50,7 +50,7 @@ def _has_foreground_terminal() -> bool:
 def _record(folder: Path, command: str, error: SkillKitError) -> None:
     from skillkit.core.record import AuditLog, refusal_fields
 
-    store = StateStore(folder)
+    store = open_store(folder)
     try:
         AuditLog(store).append("refused", {"command": command, **refusal_fields(error)})
     finally:

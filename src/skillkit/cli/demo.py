@@ -7,6 +7,7 @@ import shutil
 import socket
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +22,7 @@ import skillkit
 from skillkit.cli import REFUSED
 from skillkit.cli.main import exit_code_of
 from skillkit.cli.output import screen_width
-from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError
+from skillkit.core.exceptions import ApprovalUnavailableError, ConfigurationError, SkillKitError
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.trees import NewFile, write_tree
 from skillkit.core.run.tiers import machine_tiers
@@ -56,6 +57,20 @@ attempt("change its own skill", lambda: open(__file__, "a").write("# changed"))
 attempt("connect to a server", lambda: socket.create_connection(("127.0.0.1", @port@), 5))
 attempt("write into its work folder", lambda: os.mkdir(os.environ["SKILL_WORK_DIR"] + "/made"))
 """
+
+
+TABLE = """\
+# /// script
+# dependencies = ["tabulate"]
+# ///
+\"\"\"Prints what a tea needs.\"\"\"
+
+from tabulate import tabulate
+
+print(tabulate([["green", 80, 3], ["black", 95, 4]], headers=["tea", "degrees", "minutes"]))
+"""
+INDEX_SECONDS = 5.0
+PREPARE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +133,7 @@ def _show_demo() -> None:
         stage = _Stage(str(_example_skills()), Path(folder), has_walls)
         _show_skills(stage)
         _show_runs(stage)
+        _show_packages(stage)
         _show_agent(stage)
         _show_step("Everything is on record.", ["audit", "tail", "--state-dir", stage.state])
         _show_step("And the record is intact.", ["audit", "verify", "--state-dir", stage.state])
@@ -214,6 +230,70 @@ def _show_walls(stage: _Stage) -> None:
         text = text.replace("@port@", str(server.getsockname()[1]))
         (skill / "scripts" / "look.py").write_text(text, encoding="utf-8")
         _show_step(question, ["run", "curious", "look", "--yes", "--skills", str(skill.parent), *stage.there[2:]])
+
+
+def _show_packages(stage: _Stage) -> None:
+    """A script made here, because its package comes from the index that this machine uses, if it uses one."""
+    _heading("A script may need a package. You see the list before anything is installed; runs need no network.")
+    skill = stage.folder / "skills" / "table"
+    (skill / "scripts").mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: table\ndescription: Prints a table.\n---\n", encoding="utf-8")
+    (skill / "scripts" / "table.py").write_text(TABLE, encoding="utf-8")
+    there = ["--skills", str(skill.parent), "--state-dir", stage.state]
+    reason = _why_no_packages(stage)
+    if reason:
+        click.echo(f"(left out: {visible(reason)})")
+        return
+    click.secho("$ skillkit prepare table --yes --young", bold=True)
+    reason = _prepare_packages(skill.parent, stage)
+    if reason:
+        click.echo(f"(left out: {visible(reason)})")
+        return
+    _show_step(
+        "It finds its package now, inside walls and without a network.", ["run", "table", "table", "--yes", *there]
+    )
+
+
+def _why_no_packages(stage: _Stage) -> str:
+    """Empty where an index answers soon, and packages can be prepared."""
+    from skillkit.packages import require_packages
+
+    if not any(attempt.sandbox and attempt.sandbox.opens_hosts for attempt in machine_tiers()):
+        return "packages are prepared inside walls of bubblewrap, which is not here"
+    try:
+        require_packages()
+        from skillkit.packages.index import files_of_package, python_index
+
+        empty = stage.folder / "empty"
+        empty.mkdir()
+        found = files_of_package("tabulate", python_index(empty).addresses, seconds=INDEX_SECONDS)
+    except SkillKitError as error:
+        return str(error)
+    return "" if found else "the index that this machine uses does not have the package of the example"
+
+
+def _prepare_packages(skills: Path, stage: _Stage) -> str:
+    """As the command does, but for no longer than a demo may take; why not, where it came to nothing."""
+    from skillkit.approvers.callback import FlagApprover
+    from skillkit.packages.prepare import prepare_packages
+    from skillkit.packages.question import package_line
+
+    stop = threading.Event()
+    timer = threading.Timer(PREPARE_SECONDS, stop.set)
+    timer.start()
+    try:
+        with skillkit.SkillManager("", "", [], [skills], state_dir=stage.state) as manager:
+            done = prepare_packages(
+                manager, "table", approver=FlagApprover(), young=True, patience=INDEX_SECONDS, cancel=stop
+            )
+    except SkillKitError as error:
+        return str(error)
+    finally:
+        timer.cancel()
+    for plan in done.plans:
+        click.echo("\n".join(f"  {package_line(each, time.time())}" for each in plan.packages))
+    click.echo("table is prepared. Its runs find them; nothing else does.")
+    return ""
 
 
 def _heading(text: str) -> None:

@@ -18,9 +18,10 @@ from skillkit.core.paths import REMEDY, is_inside, problem_with, require_own_fol
 from skillkit.core.resolve import find_program, search_path
 from skillkit.core.run.own_programs import find_own_program
 from skillkit.core.run.sandbox.base import Reach
-from skillkit.core.run.tiers import count_together, machine_tiers, run_groups
+from skillkit.core.run.tiers import count_together, machine_tiers, mounter_works, run_groups
 from skillkit.core.run.unwalled import read_output
-from skillkit.core.store.state import StateStore, state_folder
+from skillkit.core.store.opening import open_store
+from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import INTERPRETERS
 from skillkit.core.values.text import visible
 from skillkit.web import require_web
@@ -90,7 +91,7 @@ def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) ->
             walls=[tier._asdict() for tier in walls],
             interpreters=[program._asdict() for program in programs],
             channels=[channel._asdict() for channel in asking],
-            state={"folder": str(folder), "problem": problem},
+            state={"folder": str(folder), "place": open_store(folder).place, "problem": problem},
             is_root=_is_root(),
         )
     else:
@@ -129,7 +130,9 @@ def _show_channels(asking: list[_ChannelHealth]) -> None:
 
 def _show_state(folder: Path, problem: str) -> None:
     _heading("State")
-    click.echo(f"  {_mark(ok=not problem)} {visible(str(folder))}")
+    store = open_store(folder)
+    place = f"{store.place}, and for this machine {folder}" if store.is_shared else str(folder)
+    click.echo(f"  {_mark(ok=not problem)} {visible(place)}")
     if problem:
         click.echo(beside("      ", problem))
     if _is_root():
@@ -164,11 +167,19 @@ def tiers() -> list[_TierHealth]:
         layers = (
             *((name, getattr(isolation, name)) for name in LAYERS),
             ("hosts", "some and no others" if attempt.sandbox.opens_hosts else "all or none"),
+            ("warm", _warm(attempt.tier)),
             ("limits", ", ".join(isolation.limits)),
             ("group", run_groups().what),
         )
         found.append(_TierHealth(attempt.tier, works=True, layers=layers, remarks=isolation.degraded))
     return found
+
+
+def _warm(tier: str) -> str:
+    """Whether the next run can be made ready ahead."""
+    if tier != "bubblewrap":
+        return "every run starts its walls anew"
+    return "the next run can be made ready ahead" if mounter_works() else "no: nothing can be mounted in its walls"
 
 
 def interpreters() -> list[_InterpreterHealth]:
@@ -264,8 +275,8 @@ def _owner_problem(state: Path) -> str:
 
 def _file_problem(folder: Path) -> str:
     """A folder can be well and the file in it not; none is made here."""
-    store = StateStore(folder)
-    if not store.path.exists():
+    store = open_store(folder)
+    if not store.exists():
         return ""
     try:
         store.world()

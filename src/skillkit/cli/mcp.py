@@ -24,7 +24,7 @@ from skillkit.cli.options import (
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
-from skillkit.core.store.servers import noted_server
+from skillkit.core.store.processes import noted_server
 from skillkit.core.values.policy import FIELDS
 
 TYPE_CHECKING = False

@@ -22,6 +22,7 @@ from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.find.roots import existing_folder
 from skillkit.core.manager import SkillManager
 from skillkit.core.paths import real_path
+from skillkit.core.store.opening import SHARED_VARIABLE
 from skillkit.core.values.policy import PROFILES
 from skillkit.core.values.skills import Workspace
 from skillkit.core.values.text import on_one_line, visible
@@ -63,9 +64,46 @@ input_option = click.option(
     "--input", "given", metavar="JSON|@FILE|-", help="JSON for the script's stdin; @FILE or - reads it."
 )
 STATE_HELP = "Where skillkit keeps its state."
-state_option = click.option("--state-dir", type=click.Path(path_type=Path, file_okay=False), help=STATE_HELP)
+
+
+def _use_shared_state(ctx: click.Context, _: click.Parameter, address: str | None) -> None:
+    """For as long as the command runs it is as if the variable said so: what it starts belongs to the same world."""
+    if address is None or ctx.resilient_parsing:
+        return
+    from skillkit.core.store.postgres import WorldAddress
+
+    try:
+        WorldAddress.from_text(address)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from error
+    before = os.environ.get(SHARED_VARIABLE)
+    os.environ[SHARED_VARIABLE] = address
+
+    def restore() -> None:
+        os.environ.pop(SHARED_VARIABLE, None)
+        if before is not None:
+            os.environ[SHARED_VARIABLE] = before
+
+    ctx.call_on_close(restore)
+
+
+def _state_options(folder: click.Path) -> Callable[[Decorated], Decorated]:
+    def decorate(function: Decorated) -> Decorated:
+        shared = click.option(
+            "--state",
+            metavar="ADDRESS",
+            expose_value=False,
+            callback=_use_shared_state,
+            help="A world that many machines share: postgresql://host/db?world=NAME.",
+        )
+        return click.option("--state-dir", type=folder, help=STATE_HELP)(shared(function))
+
+    return decorate
+
+
+state_option = _state_options(click.Path(path_type=Path, file_okay=False))
 # Whoever runs or looks at the machine says by itself what is wrong with the folder.
-any_state_option = click.option("--state-dir", type=click.Path(path_type=Path), help=STATE_HELP)
+any_state_option = _state_options(click.Path(path_type=Path))
 
 
 class MissingError(click.ClickException):
@@ -260,7 +298,7 @@ def require_yes(question: str = "Trust it as it is now?", refusal: str = "It is 
 
 def session_id() -> str | None:
     """`$SKILLKIT_SESSION`, else the terminal's session: its leader, told from later ones by when it started."""
-    from skillkit.core.run.kernel import started_at
+    from skillkit.core.run.process.kernel import started_at
 
     given = os.environ.get(SESSION_VARIABLE)
     if given or not hasattr(os, "getsid"):

@@ -117,6 +117,7 @@ def run_command(
         KeptFolder(keep) if keep else nullcontext() as folder,
         manager_for(chosen, approver=approver, session_id=session_id()) as manager,
     ):
+        manager.flow.here.ends_soon()
         with _script_output() as show:
             result = manager.execute_skill_script(
                 skill_name,
@@ -230,7 +231,8 @@ def _host_remark(use: HostUse) -> str:
     if use.refused:
         return f"refused {use.host}: {use.refused}"
     moved = f"{use.sent:,} bytes sent, {use.received:,} received"
-    return f"reached {use.host}: {plural(use.connections, 'connection')}, {moved}"
+    via = f" through {use.via}, which resolved its name" if use.via else ""
+    return f"reached {use.host}{via}: {plural(use.connections, 'connection')}, {moved}"
 
 
 class TerminalText:

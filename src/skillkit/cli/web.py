@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -48,7 +49,7 @@ def web_command(
     with end_on_signals(), ExitStack() as held:
         manager = held.enter_context(manager_for(places))
         page = held.enter_context(LocalPage(manager.state_dir, manager=manager, port=port or 0))
-        if port is not None:
+        if port is not None and not _is_served_at(page.world.folder, port):
             page.serve()
         _show(page.link(), is_ours=page.is_ours, opens=not no_open, as_json=as_json)
         if page.is_ours:
@@ -57,6 +58,14 @@ def web_command(
 
                 held.enter_context(Notifier(page.world, lambda: notify(page.link)))
             _wait_for_interrupt()
+
+
+def _is_served_at(folder: Path, port: int) -> bool:
+    """Whether a page of this world is on that port already: then there is a link to it, and nothing to start."""
+    from skillkit.web.presence import running_page
+
+    running = running_page(folder)
+    return running is not None and running.address.endswith(f":{port}")
 
 
 def _show(link: str, *, is_ours: bool, opens: bool, as_json: bool) -> None:
@@ -100,9 +109,9 @@ def run_window(state_dir: Path | None) -> None:
         Notifier(page.world, lambda: notify(page.link)),
     ):
         try:
-            shown = show_window(page.link())
+            shown = show_window(page.link(), say=partial(click.echo, err=True))
             if not shown:
-                click.echo(f"There is no desktop here. Log in once in a browser: {page.link()}", err=True)
+                click.echo(f"No window could be shown here. Log in once in a browser: {page.link()}", err=True)
             if page.is_ours and shown not in ("webview", "app"):
                 click.echo("Ctrl-C ends the page.", err=True)
                 threading.Event().wait()

@@ -291,10 +291,12 @@ class InterpreterNotFoundError(ScriptError):
 class InterpreterNotAllowedError(ScriptError):
     """Policy does not list the program that runs the script."""
 
-    def __init__(self, message: str, *, interpreter: str = "", allowed: Iterable[str] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, interpreter: str = "", allowed: Iterable[str] = (), remedy: str = "") -> None:
+        """`remedy` is the command by which a person gives it to this skill, where policy lets them."""
+        super().__init__(f"{message} {remedy}" if remedy else message)
         self.interpreter = interpreter
         self.allowed = tuple(allowed)
+        self.remedy = remedy
 
 
 class ArgumentSerializationError(ScriptError):

@@ -46,10 +46,11 @@ class SkillManager:
         session_id: str | None = None,
         workspace: PathLike | Workspace | None = None,
         state_dir: PathLike | None = None,
+        state: str | None = None,
         protected_paths: Sequence[PathLike] = (),
         host_folders: bool = True,
     ) -> None:
-        """`host_folders=False` leaves the usual places at `skills`, `.agents/skills` and `.claude/skills`."""
+        """`state` names a shared world; without `host_folders` only `skills`, `.agents` and `.claude` are usual."""
         self.policy = STANDARD if policy is None else policy
         # What holds where a model chooses what runs.
         self.agent_policy = GUARDED if policy is None else policy
@@ -73,7 +74,7 @@ class SkillManager:
             first.setdefault(root.path, root)
         self._roots = list(first.values())
         self.session_id = session_id
-        self.state_dir = state_folder(state_dir)
+        self.state_dir, self.state = state_folder(state_dir), state
         self.named_workspace = self.name_workspace(workspace) if workspace else None
         self.approver = approver
         self._protected = tuple(Path(path) for path in protected_paths)
@@ -145,7 +146,8 @@ class SkillManager:
 
     def needs_of(self, skill_name: str, script_name: str | None = None) -> tuple[Need, ...]:
         """What it uses beyond its folder: where that was found, whether it is there here, and what meets it."""
-        return self.flow.granting.needs_of(self.load_skill(skill_name), script_name, self.flow.tier)
+        skill = self.load_skill(skill_name)
+        return self.flow.granting.needs_of(skill, script_name, self.flow.tier, self.workspace)
 
     def prepare_packages(self, skill_name: str, script_name: str | None = None, **options: Any) -> Any:  # noqa: ANN401
         """Installs what a skill needs after a person said yes; arguments and result are those of `packages.prepare`."""
@@ -314,12 +316,9 @@ class SkillManager:
             if flow is None:
                 from skillkit.core.flow import Flow
 
-                flow = self._flows[id(policy)] = Flow(
-                    policy,
-                    self.state_dir,
-                    approver=self.approver,
-                    protected=(*(root.path for root in self._roots), *self._protected),
-                )
+                protected = (*(root.path for root in self._roots), *self._protected)
+                flow = Flow(policy, self.state_dir, state=self.state, approver=self.approver, protected=protected)
+                self._flows[id(policy)] = flow
             return flow
 
     def call_for(

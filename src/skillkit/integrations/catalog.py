@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from math import log
+from itertools import pairwise
+from math import ceil, log
 
 from skillkit.core.exceptions import SkillNotFoundError
 from skillkit.core.manager import SkillManager
@@ -17,6 +18,7 @@ __all__ = [
     "NO_INSTRUCTION",
     "catalog",
     "catalog_line",
+    "enumerated",
     "found_text",
     "is_for_models",
     "nearest_names",
@@ -35,7 +37,11 @@ LONGEST_NAME = 100
 LONGEST_PATH = 200
 DESCRIPTION_CHARACTERS = 500
 READ_CHARACTERS = 2_000  # of a description, when it is searched or shortened
-CATALOG_TOKENS = 1_400
+# OpenAI takes at most 15,000 characters of names in one schema.
+NAMES_CHARACTERS = 15_000
+NAMES_TOKENS = 4_250
+CATALOG_TOKENS = 1_800
+SKILLS_TOKENS = 5_350  # of names and descriptions together; the tools' own words take 600 more
 # The longest with which all of them fit; 100 where nothing fits them all, for less says little.
 CATALOG_DESCRIPTIONS = (300, 200, 140, 100, 70)
 FEWEST_CHARACTERS = 100
@@ -50,8 +56,27 @@ COMPARED_NAMES = 200  # those with the most pairs of characters in common; to co
 LISTED_NAMES = 20
 LISTED_BYTES = 2_000
 
-# A short word or a part of a long one, two capitals, three digits, any other character.
-PIECE = re.compile(r"[A-Za-z]?[a-z]{1,6}|[A-Z]{1,2}|[0-9]{1,3}|[^\sA-Za-z0-9]")
+# What a model's vocabulary has whole: words, three digits, any other character of ASCII; a longer run of others.
+PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[!-/:-@\[-`{-~]|[^\x00-\x7f]+")
+# A letter and those that often follow it in English. Where another one follows, a word may be taken to pieces.
+FOLLOWERS = {
+    row[0]: row[1:]
+    for row in "abcdgilmnprstv baelo caehklort daeios eacdeflmnprstvwx feio geir haeio icdeglmnoprstv keis ladeilos "
+    "maeiop nacdegiost ocdlmnoprstuvw paeiloprt qu racdeikmorstuy sacehikopstu taehiorstu uelnrst vaei waeio".split()
+}
+# Scripts that many people write, with the tokens of any of their characters, measured with o200k on all of each alike.
+# Everywhere else each byte may be a token.
+EVERYDAY = (
+    ("\u00a1", "\u00ff", 1.1),  # Latin
+    ("\u0400", "\u045f", 1.1),  # Cyrillic
+    ("\u05d0", "\u05ea", 1.0),  # Hebrew
+    ("\u0620", "\u06ff", 1.5),  # Arabic
+    ("\u0900", "\u097f", 1.4),  # Devanagari
+    ("\u0e00", "\u0e7f", 1.3),  # Thai
+    ("\u3040", "\u30ff", 1.25),  # Kana
+    ("\u4e00", "\u9fff", 2.1),  # Han
+    ("\uac00", "\ud7a3", 2.3),  # Hangul
+)
 # Languages without spaces are compared by pairs of characters.
 SPACELESS = "\u2e80-\ud7ff\U00020000-\U0003ffff"
 STEM = 4
@@ -104,12 +129,19 @@ def catalog_line(name: str, description: str, characters: int = DESCRIPTION_CHAR
 
 def catalog(skills: Sequence[SkillMetadata]) -> list[str]:
     """A line for each skill, shortened until all fit; where they do not, for the first ones and how many more."""
+    room = min(CATALOG_TOKENS, SKILLS_TOKENS - _names_tokens(enumerated([skill.name for skill in skills])))
     for characters in CATALOG_DESCRIPTIONS:
-        lines = list(_lines_within(skills, characters))
+        lines = list(_lines_within(skills, characters, room))
         if len(lines) == len(skills):
             return lines
-    lines = list(_lines_within(skills, FEWEST_CHARACTERS))
+    lines = list(_lines_within(skills, FEWEST_CHARACTERS, room))
     return [*lines, f"and {len(skills) - len(lines):,} more: find_skills tells what they are for."]
+
+
+def enumerated(names: Sequence[str], room: int = NAMES_TOKENS) -> list[str]:
+    """All of them where they fit, else none: a model may say nothing but what is enumerated."""
+    is_short = sum(map(len, names)) <= NAMES_CHARACTERS
+    return list(names) if is_short and _names_tokens(names) <= room else []
 
 
 def found_text(skills: Sequence[SkillMetadata], query: str) -> str:
@@ -159,7 +191,26 @@ def nearest_names(skills: Sequence[SkillMetadata], name: str) -> str:
 
 def rough_tokens(text: str) -> int:
     """About how many tokens a model counts, rather too many than too few; no vocabulary is needed for it."""
-    return len(PIECE.findall(text)) + 2 * sum(char > "\uffff" for char in text)
+    return ceil(sum(map(_piece_tokens, PIECE.findall(text))))
+
+
+def _piece_tokens(piece: str) -> float:
+    if not piece.isascii():
+        return sum(map(_character_tokens, piece))
+    return 1 + piece.isalpha() * sum(
+        second not in FOLLOWERS.get(first.lower(), "") for first, second in pairwise(piece)
+    )
+
+
+@cache
+def _character_tokens(character: str) -> float:
+    fitting = (tokens for first, last, tokens in EVERYDAY if first <= character <= last)
+    return next(fitting, float(len(character.encode("utf-8", "surrogatepass"))))
+
+
+def _names_tokens(names: Iterable[str]) -> int:
+    """With what stands between them; that is more before what no word of English begins with."""
+    return sum(rough_tokens(name) + (1 if name.isascii() else 2) for name in names)
 
 
 def _told(text: str, characters: int) -> str:
@@ -171,8 +222,7 @@ def _told(text: str, characters: int) -> str:
     return f"{kept if space and len(kept) > characters // 2 else line[: characters - 1]}\u2026"
 
 
-def _lines_within(skills: Sequence[SkillMetadata], characters: int) -> Iterator[str]:
-    room = CATALOG_TOKENS
+def _lines_within(skills: Sequence[SkillMetadata], characters: int, room: int) -> Iterator[str]:
     for skill in skills:
         line = catalog_line(skill.name, skill.description, characters)
         room -= rough_tokens(line)

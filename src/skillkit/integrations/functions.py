@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from skillkit.approvers.later import LaterApprover
+from skillkit.approvers.store import LaterApprover
 from skillkit.core.ask.approvals import NO, declined
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.references import ScriptReference
@@ -38,6 +38,7 @@ from skillkit.present.tool_result import (
     ScriptToolResult,
     refusal_status,
     refusal_text,
+    refused_needs,
     run_status,
     run_text,
     told_output,
@@ -240,7 +241,7 @@ class SkillFunctions:
         else:
             result = self._complete(skill, call, answer, control)
         text = run_text(result, self._keep_rest(told_output(result)))
-        return ScriptToolResult(tool_use_id, text, not result.success, run_status(result), result)
+        return ScriptToolResult(tool_use_id, text, not result.success, run_status(result), result, needs=result.needs)
 
     def _complete(
         self, skill: Skill, call: CallArguments, answer: OptionAnswer, control: RunControl
@@ -342,4 +343,5 @@ def _refused(
     tool_use_id: str | None, status: str, message: str, error: SkillKitError | None = None
 ) -> ScriptToolResult:
     told = message[:ECHOED_CHARACTERS]
-    return ScriptToolResult(tool_use_id, refusal_text(status, told, error), is_error=True, status=status)
+    text, needs = refusal_text(status, told, error), refused_needs(error)
+    return ScriptToolResult(tool_use_id, text, is_error=True, status=status, needs=needs)

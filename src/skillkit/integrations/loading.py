@@ -14,10 +14,19 @@ from skillkit.core.exceptions import ContentLoadError
 from skillkit.core.find.references import ScriptReference, references_in
 from skillkit.core.models import Skill, open_at_once
 from skillkit.core.paths import FilePathResolver
+from skillkit.core.values.needs import Need
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.present.skill_context import ScriptOutput, SkillContext, representable
-from skillkit.present.tool_result import SHOWN_CHARACTERS, refusal_status, run_status, run_text, shorten
+from skillkit.present.tool_result import (
+    ASK_A_PERSON,
+    SHOWN_CHARACTERS,
+    refusal_status,
+    refused_needs,
+    run_status,
+    run_text,
+    shorten,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,13 +113,19 @@ def _listed_output(skill: Skill, reference: ScriptReference, policy: ScriptPolic
 def _output_of(reference: ScriptReference, outcome: Outcome | None) -> ScriptOutput:
     if isinstance(outcome, ScriptExecutionResult):
         status, text = run_status(outcome), run_text(outcome, WHOLE, OUTPUT_CHARACTERS)
-        return ScriptOutput(reference.script, status, text, outcome.exit_code, reference.argv)
+        return ScriptOutput(reference.script, status, text, outcome.exit_code, reference.argv, _named(outcome.needs))
     if outcome is not None:
-        return ScriptOutput(reference.script, refusal_status(outcome), str(outcome), arguments=reference.argv)
+        needs = _named(refused_needs(outcome))
+        text = f"{outcome} {ASK_A_PERSON}" if needs else str(outcome)
+        return ScriptOutput(reference.script, refusal_status(outcome), text, arguments=reference.argv, needs=needs)
     if reference.status == "command":
         return ScriptOutput(reference.script, "refused", TOO_MANY, arguments=reference.argv)
     message = MISSING if reference.status == "not_found" else NEEDS_ARGUMENTS
     return ScriptOutput(reference.script, reference.status, message.format(text=reference.text))
+
+
+def _named(needs: Sequence[Need]) -> tuple[str, ...]:
+    return tuple(f"{need.kind}:{need.name}" for need in needs)
 
 
 def file_text(skill: Skill, path: str) -> str:

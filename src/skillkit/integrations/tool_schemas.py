@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillkit.core.models import SkillMetadata
-from skillkit.integrations.catalog import NO_INSTRUCTION, catalog, rough_tokens, sayable
+from skillkit.integrations.catalog import NO_INSTRUCTION, catalog, enumerated, sayable
 
 __all__ = ["TOOLS", "ToolSchema", "argument_problem", "parse_arguments", "server_instructions", "tool_schemas"]
 
-# OpenAI takes at most 15,000 characters of names in one schema.
-NAMES_CHARACTERS = 15_000
-NAMES_TOKENS = 4_100
 SCRIPTS_TOKENS = 1_500
 TEXT, TEXTS, ANYTHING = "a text", "a list of texts", "any JSON value"
 TOOLS: Mapping[str, Mapping[str, str]] = {
@@ -80,8 +77,8 @@ def tool_schemas(
     offered = sayable(skills)
     descriptions = {**_DESCRIPTIONS, "load_skill": _loading_text(offered, told)}
     enums = {
-        ("load_skill", "skill_name"): _within([skill.name for skill in offered], NAMES_TOKENS),
-        ("skills_run_script", "script"): _within(script_paths, SCRIPTS_TOKENS),
+        ("load_skill", "skill_name"): enumerated([skill.name for skill in offered]),
+        ("skills_run_script", "script"): enumerated(script_paths, SCRIPTS_TOKENS),
     }
     return [
         ToolSchema(
@@ -116,12 +113,6 @@ def _loading_text(offered: Sequence[SkillMetadata], told: Collection[str]) -> st
         return _DESCRIPTIONS["load_skill"]
     heading = f"{'New skills' if told else 'Skills'}. {NO_INSTRUCTION}"
     return "\n".join([_DESCRIPTIONS["load_skill"], heading, *catalog(new)])
-
-
-def _within(names: Sequence[str], room: int) -> list[str]:
-    """All of them, or none: a model may say nothing but what is enumerated."""
-    is_short = sum(map(len, names)) <= NAMES_CHARACTERS
-    return list(names) if is_short and sum(rough_tokens(name) + 1 for name in names) <= room else []
 
 
 def _property(name: str, enum: list[str] | None) -> dict[str, Any]:

@@ -19,19 +19,15 @@ from urllib.parse import quote
 from skillkit.core.paths import real_path
 from skillkit.core.run.unwalled import read_output
 from skillkit.core.store.environments import TREE
-from skillkit.packages.failures import failure_of
-from skillkit.packages.index import Index, hosts_for, npm_registry
-from skillkit.packages.names import common_name_near
-from skillkit.packages.pages import AT_ONCE, read_address
-from skillkit.packages.tools import TOOL_SECONDS, Said, node_program, npm_program, run_tool
-from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, known_of
+from skillkit.packages.index import AT_ONCE, Index, hosts_for, npm_registry, read_address
+from skillkit.packages.tools import TOOL_SECONDS, Said, failure_of, node_program, npm_program
+from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, common_name_near, known_of, locked_in
 from skillkit.packages.workshop import Workshop, key_of
 
-__all__ = ["Node", "build_node", "locked_node", "node_here", "plan_node"]
+__all__ = ["Node", "build_node", "node_here", "plan_node"]
 
 QUIET = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
 QUESTION = "console.log(JSON.stringify([process.execPath, process.version, process.platform + '-' + process.arch]))"
-INNER = "node_modules/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,7 @@ def plan_node(shop: Workshop, wanted: tuple[Wanted, ...], own_lock: str, node: N
         raise failure_of("npm", said, "No versions fit together")
     text = (folder / "package-lock.json").read_text(encoding="utf-8")
     _require_same_versions(text, own_lock)
-    packages = locked_node(text)
+    packages = locked_in(text, "node")
     known |= _told_by(registry, [each.name for each in packages if each.name not in known], patience)
     sources = {each.name: each for each in wanted}
     told = tuple(sorted(_told(each, known[each.name], sources.get(each.name)) for each in packages))
@@ -118,29 +114,14 @@ def _npm(
         "npm_config_fetch_retries": "1",
         "PATH": os.pathsep.join((os.path.dirname(node.path), os.path.dirname(npm), os.defpath)),
     }
-    return run_tool(
+    return shop.run(
         (npm, *words, *QUIET, "--prefix", real_path(folder)),
-        work=shop.work,
-        writable=(shop.made,),
         programs=(npm, node.path),
         environment=settings,
         hosts=hosts_for(registry, files),
         on_bytes=on_bytes,
         timeout=seconds,
     )
-
-
-def locked_node(text: str) -> tuple[Locked, ...]:
-    """Each name and version once, wherever it stands in the tree."""
-    seen = dict[tuple[str, str], Locked]()
-    for place, entry in json.loads(text)["packages"].items():
-        if not place:
-            continue
-        name, version, integrity = place.rpartition(INNER)[2], entry.get("version"), entry.get("integrity")
-        if entry.get("link") or not version or not integrity:
-            raise PackagesError(f"{name}: the registry gives no version with a hash for it; it is not installed.")
-        seen[name, version] = Locked(name, str(version), (str(integrity),))
-    return tuple(seen.values())
 
 
 def _require_same_versions(text: str, own_lock: str) -> None:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from packaging.tags import compatible_tags, cpython_tags, platform_tags
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from skillkit.core.paths import real_path
 from skillkit.core.resolve.environment import interpreter_for, search_path
 from skillkit.core.run.unwalled import read_output
 from skillkit.core.store.environments import TREE
 from skillkit.core.values.policy import ScriptPolicy
-from skillkit.packages.failures import failure_of
-from skillkit.packages.index import Index, hosts_for, python_index
-from skillkit.packages.names import common_name_near
-from skillkit.packages.pages import File, pages_of
+from skillkit.packages.index import File, Index, hosts_for, pages_of, python_index
 from skillkit.packages.skill_lock import Pin
-from skillkit.packages.tools import Hosts, run_tool, uv_program
-from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, known_of
+from skillkit.packages.tools import Hosts, failure_of, uv_program
+from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, common_name_near, known_of, locked_in
 from skillkit.packages.workshop import Workshop, key_of
 
-__all__ = ["Python", "build_python", "locked_python", "plan_python", "python_here"]
+__all__ = ["Python", "build_python", "plan_python", "python_here"]
 
-ENTRY = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+?)(?:[ ;].*)?$")
-HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
 QUESTION = (
     "import json, platform, sys, sysconfig; "
     "print(json.dumps([sys._base_executable, platform.python_version(), sysconfig.get_platform()]))"
@@ -78,7 +72,7 @@ def plan_python(
     found = known_of(wanted, [name for name in names if pages[name]], f"The index {', '.join(index.names)}")
     hosts = _hosts(index, pages)
     lock = _lock(shop, found, pins, python, index, hosts, patience)
-    packages = locked_python(lock)
+    packages = locked_in(lock, "python")
     _require_pinned(packages, pins)
     pages |= pages_of([each.name for each in packages if each.name not in pages], index.addresses, seconds=patience)
     sources = {each.name: each for each in wanted}
@@ -106,17 +100,15 @@ def build_python(
         *CLOSED,
         "--python",
         python.path,
-        real_path(shop.made) + "/tree",
+        f"{real_path(shop.made)}/tree",
     )
     install = (
         *(uv, "pip", "install", "--python", f"{real_path(shop.made)}/tree/bin/python", "--requirements", "lock.txt"),
         *("--require-hashes", "--no-deps", *WHEELS, "--compile-bytecode", "--link-mode", "copy", *CLOSED),
     )
     for words, hosts in ((make, Hosts()), (install, _hosts(index, pages))):
-        said = run_tool(
+        said = shop.run(
             words,
-            work=shop.work,
-            writable=(shop.made,),
             programs=(uv, python.path),
             environment=_environment(shop, index),
             hosts=hosts,
@@ -160,9 +152,8 @@ def _lock(
         *(uv, "pip", "compile", "wanted.in", "--constraints", "pins.txt", "--generate-hashes", *WHEELS, *CLOSED),
         *("--no-header", "--no-annotate", "--no-strip-extras", "--python", python.path),
     )
-    said = run_tool(
+    said = shop.run(
         words,
-        work=shop.work,
         programs=(uv, python.path),
         environment=_environment(shop, index),
         hosts=hosts,
@@ -176,7 +167,7 @@ def _lock(
 def _with_pinned_hashes(lock: str, pins: Mapping[str, Pin]) -> str:
     """As the tool gave it, in one form; where the skill's own lock has hashes, those alone count."""
     lines = []
-    for package in locked_python(lock):
+    for package in locked_in(lock, "python"):
         pinned = pins.get(package.name, ("", ()))[1]
         hashes = [each for each in package.hashes if each in pinned] if pinned else list(package.hashes)
         if not hashes:
@@ -190,20 +181,6 @@ def _with_pinned_hashes(lock: str, pins: Mapping[str, Pin]) -> str:
 
 def _pairs(lines: list[str]) -> list[tuple[str, str]]:
     return list(zip(lines, [*lines[1:], ""], strict=True))
-
-
-def locked_python(lock: str) -> tuple[Locked, ...]:
-    """In the order of their names."""
-    found: list[tuple[str, str, list[str]]] = []
-    for line in lock.splitlines():
-        words = line.strip().rstrip("\\").strip()
-        if entry := ENTRY.fullmatch(words):
-            found.append((canonicalize_name(re.sub(r"\[.*", "", entry[1])), entry[2], []))
-        elif (hashed := HASH.fullmatch(words)) and found:
-            found[-1][2].append(hashed[1])
-        elif words and not words.startswith("#"):
-            raise PackagesError(f"uv wrote a lock that cannot be read: {words[:100]!r}.")
-    return tuple(sorted(Locked(name, version, tuple(hashes)) for name, version, hashes in found))
 
 
 def _require_pinned(packages: tuple[Locked, ...], pins: Mapping[str, Pin]) -> None:

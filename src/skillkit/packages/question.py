@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError
-from skillkit.core.values.questions import Approver, Option, OptionRequest
+from skillkit.core.values.questions import Approver, Cancel, Option, OptionAnswer, OptionRequest, Tick
 from skillkit.core.values.text import plural, visible
-from skillkit.packages.values import Locked, Plan
+from skillkit.packages.values import Locked, Plan, size_text
 
-__all__ = ["ask_about", "package_line", "size_text"]
+__all__ = ["PACKAGES", "ask_about", "package_line", "packages_shown"]
 
 YES, NO = "yes_once", "no"
 OPTIONS = (Option(YES, "Yes, install them"), Option(NO, "No"))
 FLAG = "flag"
-MEGABYTE = 1_000_000
+PACKAGES = "packages"
+"""Where a request says in its context that it is about packages, and which."""
+INFERRED = "guessed: no file of the skill names it, its code imports it"
+YOUNG = "younger than {}: hardly anybody can have looked at it"
 LANGUAGES = {"python": "Python", "node": "Node"}
 
 
@@ -26,70 +29,104 @@ def ask_about(
     approver: Approver | None,
     *,
     days: int,
-    has_young_word: bool,
-    has_inferred_word: bool,
-) -> str:
-    """By which way the person said yes; raises where they did not, or nobody could be asked."""
+    has_young_word: bool = False,
+    has_inferred_word: bool = False,
+    cancel: Cancel | None = None,
+) -> OptionAnswer:
+    """A person's yes to every package, and to each by itself that is guessed or young; raises where there is none."""
     if approver is None:
         raise ApprovalUnavailableError.because(
             "nobody can be asked here about installing packages", f"Run it in a terminal: skillkit prepare {skill}"
         )
     now = time.time()
-    channel = _ask(approver, f"Install packages for {skill}?", _message(skill, plans, now, days))
-    inferred = [each for plan in plans for each in plan.inferred]
-    young = [each for plan in plans for each in plan.young(now, days)]
-    for packages, is_said, option, what in (
-        (inferred, has_inferred_word, "--inferred", "guessed: no file of the skill names them, its code imports them"),
-        (
-            young,
-            has_young_word,
-            "--young",
-            f"younger than {plural(days, 'day')}: hardly anybody can have looked at them",
-        ),
-    ):
-        if packages and not is_said:
-            _ask_more(approver, skill, packages, option, what, now)
-    return channel
-
-
-def _ask_more(approver: Approver, skill: str, packages: Sequence[Locked], option: str, what: str, now: float) -> None:
-    names = ", ".join(each.name for each in packages)
-    if approver.channel == FLAG:
-        raise ApprovalUnavailableError.because(
-            f"{names}: {what}, and --yes alone does not answer for that", f"Look at them, then add {option}."
-        )
-    lines = "\n".join(f"  {package_line(each, now)}" for each in packages)
-    _ask(approver, f"Install these for {skill}, too?", f"These are {what}.\n\n{lines}")
-
-
-def _ask(approver: Approver, title: str, message: str) -> str:
-    request = OptionRequest(secrets.token_hex(16), title, message, OPTIONS).asked(time.time())
-    answer = approver.ask(request)
+    inferred = () if has_inferred_word else [each for plan in plans for each in plan.inferred]
+    young = () if has_young_word else [each for plan in plans for each in plan.young(now, days)]
+    ticks = {
+        **{f"guessed:{each.name}": (each, INFERRED, "--inferred") for each in inferred},
+        **{f"young:{each.name}": (each, YOUNG.format(plural(days, "day")), "--young") for each in young},
+    }
+    notes = _notes(skill, plans, days)
+    request = OptionRequest(
+        secrets.token_hex(16),
+        f"Install packages for {skill}?",
+        _message(notes, plans, now),
+        OPTIONS,
+        context={PACKAGES: packages_shown(plans, now), "notes": [*notes[:1], *map(_heading, plans), *notes[1:]]},
+        grants=tuple(Tick(name, f"{each.name} {each.version}", what) for name, (each, what, _) in ticks.items()),
+    )
+    answer = approver.ask(request.asked(now), cancel)
     if answer.option_id != YES or answer.request_id not in ("", request.id):
-        reason = f"Declined by a person ({answer.channel})."
+        said = f" {answer.reason}" if answer.reason else ""
+        reason = f"Declined by a person ({answer.channel}).{said}"
         raise ApprovalDeclinedError(f"Nothing was installed. {reason}", reasons=[reason])
-    return answer.channel
+    _require_ticks(answer, {name: each for name, each in ticks.items() if name not in answer.grants})
+    return answer
 
 
-def _message(skill: str, plans: Sequence[Plan], now: float, days: int) -> str:
+def _require_ticks(answer: OptionAnswer, left: Mapping[str, tuple[Locked, str, str]]) -> None:
+    """A yes to all of them is none to what needs its own."""
+    if not left:
+        return
+    names = "; ".join(f"{each.name}: {what}" for each, what, _ in left.values())
+    options = " and ".join(dict.fromkeys(option for _, _, option in left.values()))
+    if answer.channel == FLAG:
+        raise ApprovalUnavailableError.because(
+            f"--yes alone does not answer for these. {names}", f"Look at them, then add {options}."
+        )
+    raise ApprovalDeclinedError(
+        f"Nothing was installed: these were not ticked. {names}. Tick each of them, or say {options}.", reasons=[names]
+    )
+
+
+def packages_shown(plans: Sequence[Plan], now: float) -> list[dict[str, str]]:
+    """One row for each, for who shows a table."""
+    return [
+        {
+            "language": LANGUAGES[plan.kind],
+            "name": each.name,
+            "version": each.version,
+            "size": size_text(each.size) if each.size is not None else "not told",
+            "age": plural(age, "day") if (age := each.age_days(now)) is not None else "not told",
+            "source": each.source,
+            "where": each.where,
+            "resembles": each.resembles,
+        }
+        for plan in plans
+        for each in plan.packages
+    ]
+
+
+def _notes(skill: str, plans: Sequence[Plan], days: int) -> list[str]:
+    """What to know beside the list."""
     first = (
         f"This is code that nobody here has read. It runs inside the same walls as the scripts of {visible(skill)}, "
         "whenever one of them runs, and can do what they can do. Nothing of it runs while it is installed."
     )
-    parts = [first]
+    notes = [first]
     for plan in plans:
-        count = plural(len(plan.packages), "package")
-        known = f", {size_text(plan.size)}" if plan.size else ""
-        parts.append(f"{LANGUAGES[plan.kind]}: {count}{known}, from {', '.join(plan.indexes)}")
-        parts.append("\n".join(f"  {package_line(each, now)}" for each in plan.packages))
         if plan.unknown:
-            parts.append(f"Left out, since there are no such packages: {visible(', '.join(plan.unknown))} (guessed).")
+            notes.append(f"Left out, since there are no such packages: {visible(', '.join(plan.unknown))} (guessed).")
         if plan.untimed:
-            parts.append(
+            notes.append(
                 f"{', '.join(plan.untimed)} does not tell when each of them was released: the limit of "
                 f"{plural(days, 'day')} does not apply there."
             )
-    return "\n\n".join(parts)
+    return notes
+
+
+def _heading(plan: Plan) -> str:
+    count, known = plural(len(plan.packages), "package"), f", {size_text(plan.size)}" if plan.size else ""
+    return f"{LANGUAGES[plan.kind]}: {count}{known}, from {', '.join(plan.indexes)}"
+
+
+def _message(notes: Sequence[str], plans: Sequence[Plan], now: float) -> str:
+    first, *others = notes
+    lists = [
+        text
+        for plan in plans
+        for text in (_heading(plan), "\n".join(f"  {package_line(each, now)}" for each in plan.packages))
+    ]
+    return "\n\n".join((first, *lists, *others))
 
 
 def package_line(package: Locked, now: float) -> str:
@@ -104,7 +141,3 @@ def package_line(package: Locked, now: float) -> str:
     if package.resembles:
         words.append(f"ONE LETTER AWAY FROM THE MUCH MORE COMMON {package.resembles!r}")
     return ", ".join(words)
-
-
-def size_text(size: int) -> str:
-    return f"{size / MEGABYTE:,.1f} MB" if size >= MEGABYTE / 10 else f"{max(1, size // 1000):,} kB"

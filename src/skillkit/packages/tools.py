@@ -13,6 +13,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import real_path
+from skillkit.core.run.hosts.proxy import NOT_LISTED
 from skillkit.core.run.hosts.upstream import upstreams_in
 from skillkit.core.run.hosts.way_out import WayOut
 from skillkit.core.run.own_programs import own_environment
@@ -23,15 +24,27 @@ from skillkit.core.run.sandbox.network import certificates_of
 from skillkit.core.run.tiers import sandbox_for
 from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.policy import Limits, ScriptPolicy
+from skillkit.core.values.text import on_one_line
 from skillkit.packages.values import PackagesError
 
-__all__ = ["TOOL_SECONDS", "Hosts", "Said", "ask_tool", "node_program", "npm_program", "run_tool", "uv_program"]
+__all__ = [
+    "TOOL_SECONDS",
+    "Hosts",
+    "Said",
+    "ask_tool",
+    "failure_of",
+    "node_program",
+    "npm_program",
+    "run_tool",
+    "uv_program",
+]
 
 ROOMY = Limits(data_megabytes=8192, file_megabytes=4096, processes=1024, open_files=4096, temporary_megabytes=1024)
 TOOL_SECONDS = 900.0
 QUESTION_SECONDS = 20.0
 OUTPUT_BYTES = 8_000_000
 POLL_SECONDS = 0.2
+WORDS = 1_200
 EXTRA = "pip install 'skillkit-runtime[packages]'"
 
 
@@ -166,3 +179,23 @@ def _counting(way_out: WayOut, on_bytes: Callable[[int], None] | None) -> Iterat
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+def failure_of(tool: str, said: Said, what: str) -> PackagesError:
+    """Why it failed, with the tool's own last words."""
+    if said.timed_out:
+        return PackagesError(f"{what}: {tool} was stopped, because the index takes too long. Try again later.")
+    unreached = sorted({each.refused for each in said.hosts if each.refused and not each.refused.endswith(NOT_LISTED)})
+    if unreached:
+        return PackagesError(f"{what}: {'; '.join(unreached[:3])}. Check the network, and the index that you set.")
+    refused = sorted({each.host for each in said.hosts if each.refused})
+    if refused:
+        return PackagesError(
+            f"{what}: {tool} was sent to {', '.join(refused[:5])}, which the pages of the index do not name. "
+            "Check the index that you set."
+        )
+    words = " ".join(on_one_line(line) for line in said.stderr.splitlines() if line.strip())
+    hint = ""
+    if "no usable wheels" in words or "no wheels" in words or "building source" in words:
+        hint = " Only wheels are installed, since a source package runs its own code when it is built."
+    return PackagesError(f"{what}. {tool} says: {words[-WORDS:] or 'nothing'}{hint}")

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 
 from skillkit.core.exceptions import SkillKitError
 
-__all__ = ["Locked", "PackagesError", "Plan", "Wanted", "known_of"]
+__all__ = [
+    "INNER",
+    "Locked",
+    "PackagesError",
+    "Plan",
+    "Wanted",
+    "common_name_near",
+    "index_name",
+    "known_of",
+    "locked_in",
+    "size_text",
+]
+
+ENTRY = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==(\S+?)(?:[ ;].*)?$")
+HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
+INNER = "node_modules/"
+MEGABYTE = 1_000_000
 
 
 class PackagesError(SkillKitError):
@@ -92,3 +112,69 @@ class Plan:
     @property
     def size(self) -> int:
         return sum(each.size or 0 for each in self.packages)
+
+
+def index_name(name: str) -> str:
+    """As indexes of Python packages compare names (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def locked_in(lock: str, kind: str) -> tuple[Locked, ...]:
+    """What a lock names, in the order of names; each name and version once, wherever it stands."""
+    return _locked_node(lock) if kind == "node" else _locked_python(lock)
+
+
+def _locked_python(lock: str) -> tuple[Locked, ...]:
+    found: list[tuple[str, str, list[str]]] = []
+    for line in lock.splitlines():
+        words = line.strip().rstrip("\\").strip()
+        if entry := ENTRY.fullmatch(words):
+            found.append((index_name(entry[1]), entry[2], []))
+        elif (hashed := HASH.fullmatch(words)) and found:
+            found[-1][2].append(hashed[1])
+        elif words and not words.startswith("#"):
+            raise PackagesError(f"uv wrote a lock that cannot be read: {words[:100]!r}.")
+    return tuple(sorted(Locked(name, version, tuple(hashes)) for name, version, hashes in found))
+
+
+def _locked_node(lock: str) -> tuple[Locked, ...]:
+    seen = dict[tuple[str, str], Locked]()
+    for place, entry in json.loads(lock)["packages"].items():
+        if not place:
+            continue
+        name, version, integrity = place.rpartition(INNER)[2], entry.get("version"), entry.get("integrity")
+        if entry.get("link") or not version or not integrity:
+            raise PackagesError(f"{name}: the registry gives no version with a hash for it; it is not installed.")
+        seen[name, str(version)] = Locked(name, str(version), (str(integrity),))
+    return tuple(sorted(seen.values()))
+
+
+def size_text(size: int) -> str:
+    return f"{size / MEGABYTE:,.1f} MB" if size >= MEGABYTE / 10 else f"{max(1, size // 1000):,} kB"
+
+
+SHORTEST = 4  # of three letters, everything is near to something
+
+
+def common_name_near(name: str, kind: str) -> str:
+    """Empty where the name is common itself, or near to none."""
+    common = _common()[kind]
+    if name in common or len(name) < SHORTEST:
+        return ""
+    return next((each for each in sorted(common) if len(each) >= SHORTEST and _is_one_edit(name, each)), "")
+
+
+@cache
+def _common() -> dict[str, frozenset[str]]:
+    text = files("skillkit.packages").joinpath("common_names.json").read_text(encoding="utf-8")
+    return {kind: frozenset(names.split()) for kind, names in json.loads(text).items()}
+
+
+def _is_one_edit(one: str, other: str) -> bool:
+    """One letter more, less or another, or two neighbours swapped."""
+    if abs(len(one) - len(other)) > 1 or one == other:
+        return False
+    start = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    rest, more = one[start:], other[start:]
+    is_swapped = len(rest) > 1 and rest[:2] == more[:2][::-1] and rest[2:] == more[2:]
+    return is_swapped or rest[1:] == more[1:] or rest[1:] == more or rest == more[1:]

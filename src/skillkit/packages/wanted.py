@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from skillkit.core.find.needs.files import SkillFiles, code_at, files_of
 from skillkit.core.models import Skill
-from skillkit.core.needs.files import SkillFiles, code_at, files_of
 from skillkit.core.values.needs import Need
 from skillkit.packages.values import PackagesError, Wanted
 

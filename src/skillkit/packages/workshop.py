@@ -9,23 +9,25 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.paths.trees import remove_tree
-from skillkit.core.store.environments import MARK, TREE, Environment, Environments, Mark, seen_of
+from skillkit.core.store.environments import MARK, TREE, Environment, Environments, Mark, seen_of, take
+from skillkit.core.values.hosts import HostUse
+from skillkit.packages.tools import TOOL_SECONDS, Hosts, Said, run_tool
 from skillkit.packages.values import PackagesError
 
 __all__ = ["Workshop", "key_of", "remove_leftovers"]
 
 UNFINISHED = ".new-"
 AS_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-LOCKS = "locks"
 
 
 def key_of(lock: str, interpreter: str, version: str, platform: str) -> str:
@@ -36,16 +38,19 @@ def key_of(lock: str, interpreter: str, version: str, platform: str) -> str:
 class Workshop:
     """One preparation's own folders."""
 
-    def __init__(self, environments: Environments, folder: Path) -> None:
+    def __init__(self, environments: Environments, folder: Path, cancel: threading.Event | None = None) -> None:
         self.environments = environments
         self.folder = folder
+        self.cancel = cancel
+        self.reached: list[HostUse] = []
+        self._held = ExitStack()
         self.work, self.made = folder / "work", folder / "made"
         for each in (self.work, self.made):
             each.mkdir(mode=0o700)
 
     @classmethod
     @contextmanager
-    def opened(cls, environments: Environments) -> Iterator[Workshop]:
+    def opened(cls, environments: Environments, cancel: threading.Event | None = None) -> Iterator[Workshop]:
         try:
             environments.make_folders()
             remove_leftovers(environments)
@@ -58,11 +63,40 @@ class Workshop:
             ) from error
         held = os.open(folder, AS_FOLDER)
         try:
-            _take(held)
-            yield cls(environments, folder)
+            take(held)
+            shop = cls(environments, folder, cancel)
+            with shop._held:
+                yield shop
         finally:
             os.close(held)
             remove_tree(folder)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        programs: Sequence[str],
+        environment: Mapping[str, str],
+        hosts: Hosts,
+        timeout: float = TOOL_SECONDS,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> Said:
+        """A tool inside walls that can write here and nowhere else."""
+        said = run_tool(
+            argv,
+            work=self.work,
+            writable=(self.made,),
+            programs=programs,
+            environment=environment,
+            hosts=hosts,
+            timeout=timeout,
+            on_bytes=on_bytes,
+            cancel=self.cancel,
+        )
+        self.reached += said.hosts
+        if self.cancel is not None and self.cancel.is_set():
+            raise PackagesError("It was stopped before it was done. Nothing was installed.")
+        return said
 
     def new_folder(self, name: str) -> Path:
         """Empty, in the work folder."""
@@ -71,17 +105,10 @@ class Workshop:
         folder.mkdir(mode=0o700)
         return folder
 
-    @contextmanager
-    def alone(self, key: str) -> Iterator[Environment | None]:
-        """What is there already; else whoever asks for the same key waits while the block builds it."""
-        locks = self.environments.folder / LOCKS
-        locks.mkdir(mode=0o700, exist_ok=True)
-        lock = os.open(locks / key, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        try:
-            _take(lock, waits=True)
-            yield self.environments.find(key)
-        finally:
-            os.close(lock)
+    def alone(self, key: str) -> Environment | None:
+        """What is there already; else whoever asks for the same key waits until this workshop is closed."""
+        self._held.enter_context(self.environments.held(key, waits=True))
+        return self.environments.find(key)
 
     def finish(self, key: str, kind: str, interpreter: str, packages: tuple[str, ...]) -> Environment:
         """Read-only, marked, and in its place; one that was altered makes room for it."""
@@ -113,20 +140,10 @@ def remove_leftovers(environments: Environments) -> None:
         with suppress(OSError):
             held = os.open(path, AS_FOLDER)
             try:
-                if _take(held):
+                if take(held):
                     remove_tree(path)
             finally:
                 os.close(held)
-
-
-def _take(descriptor: int, *, waits: bool = False) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _make_read_only(tree: Path) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from skillkit.core.values.questions import OptionRequest, Prompt, PromptCommand
 from skillkit.core.values.runs import PROGRAM_OWNER
 from skillkit.core.values.text import on_one_line, plural, spell_out
-from skillkit.present.request import as_word, question_text
+from skillkit.present.glance import NO_RISKS, as_word, marks_of
+from skillkit.present.request import question_text
 from skillkit.present.terminal import harmless, width_of
 
 __all__ = ["form_text", "headline", "summary_lines"]
@@ -21,7 +22,6 @@ NAME_COLUMNS = 20
 SCRIPT_COLUMNS = 30
 # Where a host takes the first indent away, what would still hide words of the three lines: links, tags and code.
 HIDING = re.compile(r"(?<=\])[(\[:]|<(?=[A-Za-z!/?])|`")
-NO_RISKS = "none found, which proves nothing"
 
 
 def form_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
@@ -91,14 +91,17 @@ def _beginning(text: str, columns: int) -> str:
 
 
 def _risk_line(prompt: Prompt, columns: int) -> str:
-    """Kinds with how often each was found, in the order in which a reader meets them."""
-    counts = Counter(harmless(risk.kind) for risk in prompt.risks)
+    """Kinds with how often each was found, the heaviest first."""
+    counts = Counter(harmless(risk.kind) for risk in prompt.risks_by_weight)
     told = ", ".join(kind if count == 1 else f"{kind} ({count:,})" for kind, count in counts.items())
     return _beginning(_inert(f"Risks: {told or NO_RISKS}"), columns)
 
 
 def _reach_line(prompt: Prompt, columns: int) -> str:
-    told = prompt.reach or " ".join(prompt.walls) or "no walls: all that you can"
+    """Network and files always; of the rest what is open: hosts indent and wrap a longer line."""
+    told_of = [mark for mark in marks_of(prompt) if mark.state != "closed" or mark.name in ("network", "files")]
+    marks = "; ".join(mark.words for mark in told_of)
+    told = marks or " ".join(prompt.walls) or "no walls: all that you can"
     return _beginning(_inert(f"Reach: {on_one_line(told)}"), columns)
 
 

@@ -4,54 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
-from skillkit.core.ask.diffs import Room, shorten
-from skillkit.core.values.questions import SINGLE_USE, FileChange, Option, OptionRequest, Prompt, PromptCommand
-from skillkit.core.values.text import on_one_line, plural, spell_out, visible
-from skillkit.present.terminal import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Layout, behind_bar, cut, harmless, width_of
+from skillkit.core.values.questions import Option, OptionRequest, Prompt, PromptCommand, RiskFlag, Tick
+from skillkit.core.values.text import grouped, plural
+from skillkit.present.changes import change_lines, lines_of, whole_changes
+from skillkit.present.glance import (
+    NO_RISKS,
+    as_word,
+    command_words,
+    decision_words,
+    glance_of,
+    marks_of,
+    scopes_of,
+    stopped_words,
+)
+from skillkit.present.terminal import BOLD, DIM, GREEN, YELLOW, Layout, cut, harmless, width_of
 
 __all__ = [
-    "CHANGE_KINDS",
     "NARROWEST",
     "SOURCE_ROWS",
     "TICK_KEYS",
     "answer_lines",
-    "as_word",
-    "change_text",
     "decision_text",
     "diff_text",
-    "has_added",
     "prompt_text",
     "question_text",
-    "scopes_of",
     "source_text",
     "tick_keys",
+    "walls_text",
     "whole_text",
 ]
 
 NARROWEST = 24
 """Columns; on less, a person could not read what they agree to."""
 SOURCE_ROWS = 20
-TICK_KEYS = "abcefghijklmnopstuwxyz"
-"""Letters that tick; d, q, r and v mean something else on a terminal."""
+TICK_KEYS = "abcefghijklmopstuxyz"
+"""Letters that tick; d, n, q, r, v and w mean something else on a terminal."""
 FEWEST_ROWS = 2
 DIFF_ROWS = 12
-ADDED_ROWS = 3
-ALL = 1 << 62
-# Beside spaces, what a reader would take for a quote, an end or a shell's own word.
-NOT_PLAIN = frozenset(" \"'\\|&;<>()$`")
 NAME_ROWS = 4
 GIVEN_ROWS = 10
-LISTED = 8
 KIND_COLUMNS = 14
+SEPARATOR = " · "
+ROW_MARKS = 4  # columns that say that a command goes on
 
-SCOPES = {
-    "yes_once": "this time only",
-    "yes_in_session": "this skill, until it changes",
-    "no": "nothing runs",
-}
-DECISIONS = {"yes_once": "Approved once", "yes_in_session": "Approved in this session", "no": "Not approved"}
-CHANGE_KINDS = ("changed", "added", "removed")
+
+class Detail(NamedTuple):
+    """How many rows each part gets where a person first looks; what is left out is one key away."""
+
+    source: int = SOURCE_ROWS
+    news: int = DIFF_ROWS
+    given: int = GIVEN_ROWS
+    has_walls: bool = True
+    """The sentences about walls and needs, not only their marks."""
+    is_spaced: bool = True
+    has_digest: bool = True
+
+
+# From the richest: the first that fits a screen is shown. The last has what a person must know and no more.
+DETAILS = (
+    Detail(),
+    *(Detail(source=rows) for rows in (15, 10, 5)),
+    *(Detail(source=rows, has_walls=False) for rows in (20, 15, 10, 5)),
+    *(Detail(rows, rows, 2, has_walls=False, is_spaced=False) for rows in range(12, 3, -1)),
+    *(Detail(rows, rows, 2, has_walls=False, is_spaced=False, has_digest=False) for rows in (4, 3, 2, 1)),
+)
 
 
 def prompt_text(
@@ -60,18 +78,24 @@ def prompt_text(
     *,
     color: bool = False,
     source_rows: int = SOURCE_ROWS,
-    in_short: bool = False,
+    rows: int | None = None,
     ticked: Collection[str] = (),
 ) -> str:
-    """The whole question, from who asks to how it can be answered; nothing is preselected.
+    """The whole question, from what would run to how it can be answered; nothing is preselected.
 
-    `in_short` repeats what it is about above the answers, where the beginning is out of sight.
+    With `rows`, as much of it as fits so many: first what is known from elsewhere goes, never the command, the marks,
+    the heaviest risks or the answers.
     """
     layout = Layout(width, color)
     prompt = Prompt.from_context(request.context)
-    short = _short_lines(prompt, layout) if prompt and in_short else []
-    ticks, answers = answer_lines(request, width, ticked, color=color)
-    return _joined([*_question_parts(request, prompt, layout, source_rows), short, ticks, answers])
+    ticks, options = answer_lines(request, width, ticked, color=color)
+    text = ""
+    for detail in DETAILS if rows is not None else (Detail(source=source_rows),):
+        parts = [*_question_parts(request, prompt, layout, detail)]
+        text = _joined([*parts, ticks, options] if detail.is_spaced else [[*chain(*parts), *ticks], options])
+        if rows is None or text.count("\n") <= rows:
+            break
+    return text
 
 
 def answer_lines(
@@ -84,7 +108,8 @@ def answer_lines(
         label = f"{tick.label} ({tick.warning})" if tick.warning else tick.label
         mark = "[x]" if tick.id in ticked else "[ ]"
         style = YELLOW if tick.warning else GREEN if tick.id in ticked else ""
-        ticks += layout.quoted("" if ticks else "Also open", [label], style=style, start=f"{mark} {key}  ")
+        heading = "Also open" if request.context.get("prompt") else "Tick each"
+        ticks += layout.quoted("" if ticks else heading, [label], style=style, start=f"{mark} {key}  ")
     return ticks, _option_lines(request.options, layout, scopes_of(request) if request.context.get("prompt") else {})
 
 
@@ -96,18 +121,22 @@ def tick_keys(request: OptionRequest) -> str:
 def question_text(request: OptionRequest, width: int, *, source_rows: int) -> str:
     """The question without its options and without keys for more, for who answers elsewhere."""
     layout = Layout(width, has_keys=False)
-    return _joined(_question_parts(request, Prompt.from_context(request.context), layout, source_rows))
+    detail = Detail(source=source_rows, news=max(DIFF_ROWS, source_rows))
+    return _joined(_question_parts(request, Prompt.from_context(request.context), layout, detail))
 
 
 def whole_text(prompt: Prompt, width: int) -> str:
     """The question with nothing cut and no keys named, for who reads it in one piece."""
-    return _joined(_script_parts(prompt, Layout(width), None))
+    return _joined(_script_parts(prompt, Layout(width, has_keys=False), None))
 
 
-def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
-    """Everything that would run, in full: for each script its arguments, its input and its source."""
+def source_text(prompt: Prompt, width: int, files: Iterable[tuple[str, str]] = (), *, color: bool = False) -> str:
+    """Everything that would run, in full: for each script its arguments, its input and its source.
+
+    `files` are the other files of the skill with their texts: a yes for the session is for them too.
+    """
     layout = Layout(width, color)
-    parts = [_risk_lines(prompt, layout, limit=None)]
+    parts = [_all_risk_lines(prompt, layout)]
     for number, command in enumerate(prompt.commands, 1):
         suffix = _suffix_for(number, prompt)
         parts += [
@@ -115,13 +144,25 @@ def source_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
             _given_lines(command, layout, suffix, limit=None),
             _source_lines(command, prompt, layout, suffix, limit=None),
         ]
+    scripts = {command.script for command in prompt.commands}
+    for path, text in files:
+        if path not in scripts:
+            file = PromptCommand(path, (), "", text)
+            parts += [[*layout.quoted("File", [path]), *_source_lines(file, prompt, layout, "", limit=None)]]
     return _joined(parts)
+
+
+def walls_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
+    """What the marks stand for, in sentences; what it needs, and what an approval is for."""
+    layout = Layout(width, color)
+    walls = layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
+    return _joined([walls, need_lines(prompt, layout), layout.quoted("Digest", [prompt.digest])])
 
 
 def diff_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
     """Every file that differs from what was approved last, with its diff."""
     layout = Layout(width, color)
-    return _joined(_whole_changes(prompt, layout))
+    return _joined(whole_changes(prompt, layout))
 
 
 def decision_text(request: OptionRequest, option: Option, width: int) -> str:
@@ -130,13 +171,7 @@ def decision_text(request: OptionRequest, option: Option, width: int) -> str:
     if prompt is None:
         return cut(harmless(f"{option.label}: {request.title}"), width)
     scripts = ", ".join(command.script for command in prompt.commands)
-    return cut(harmless(f"{DECISIONS.get(option.id, option.label)}: {scripts} of {prompt.skill}"), width)
-
-
-def scopes_of(request: OptionRequest) -> dict[str, str]:
-    """What each answer covers; where every run is asked about, any yes is for this one."""
-    for_one_run = request.context.get(SINGLE_USE, ())
-    return {name: SCOPES["yes_once"] if name in for_one_run else scope for name, scope in SCOPES.items()}
+    return cut(harmless(f"{decision_words(option)}: {scripts} of {prompt.skill}"), width)
 
 
 def _joined(parts: Iterable[list[str]]) -> str:
@@ -145,38 +180,44 @@ def _joined(parts: Iterable[list[str]]) -> str:
 
 
 def _question_parts(
-    request: OptionRequest, prompt: Prompt | None, layout: Layout, source_rows: int
+    request: OptionRequest, prompt: Prompt | None, layout: Layout, detail: Detail
 ) -> Iterator[list[str]]:
     if prompt is not None:
-        yield from _script_parts(prompt, layout, source_rows)
+        yield from _script_parts(prompt, layout, detail, request.grants)
         return
     yield [layout.painted("A question for you", BOLD)]
     yield layout.quoted("Question", [request.title])
     yield layout.quoted("Message", request.message.split("\n")) if request.message else []
 
 
-def _script_parts(prompt: Prompt, layout: Layout, source_rows: int | None) -> Iterator[list[str]]:
-    """In the order in which a person needs them; without a number of rows, all of each."""
+def _script_parts(
+    prompt: Prompt, layout: Layout, detail: Detail | None, ticks: Sequence[Tick] = ()
+) -> Iterator[list[str]]:
+    """In the order in which a person needs them; without a detail, all of each."""
     many = len(prompt.commands)
-    is_whole = source_rows is None
-    given_rows = None if is_whole else _share(GIVEN_ROWS, many)
+    given_rows = None if detail is None else _share(detail.given, many)
     yield [layout.painted("May this script run?" if many == 1 else f"May these {many} scripts run?", BOLD)]
     yield _who_lines(prompt, layout)
-    yield _risk_lines(prompt, layout, limit=None if is_whole else LISTED) or layout.said(
-        "Risks", "none found, which proves nothing"
+    yield _risk_lines(prompt, layout, ticks) if detail else _all_risk_lines(prompt, layout)
+    yield (
+        list(chain(*whole_changes(prompt, layout)))
+        if detail is None
+        else change_lines(prompt, layout, detail.news, only_added=not detail.is_spaced)
     )
-    yield list(chain(*_whole_changes(prompt, layout))) if is_whole else _change_lines(prompt, layout, source_rows)
     yield [
         line
         for number, command in enumerate(prompt.commands, 1)
-        for line in _given_lines(command, layout, _suffix_for(number, prompt), limit=given_rows)
+        for line in _given_lines(command, layout, _suffix_for(number, prompt), limit=given_rows, is_told=True)
     ]
-    yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
-    yield need_lines(prompt, layout)
-    for number, command in enumerate(prompt.commands, 1):
-        limit = None if source_rows is None else _share(source_rows, many)
-        yield _source_lines(command, prompt, layout, _suffix_for(number, prompt), limit=limit)
-    yield layout.quoted("Digest", [prompt.digest])
+    if detail is None or detail.has_walls:
+        yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
+        yield need_lines(prompt, layout)
+    if detail is None or detail.has_walls or not prompt.changes:
+        for number, command in enumerate(prompt.commands, 1):
+            limit = None if detail is None else _share(detail.source, many)
+            yield _source_lines(command, prompt, layout, _suffix_for(number, prompt), limit=limit)
+    if detail is None or detail.has_digest:
+        yield layout.quoted("Digest", [prompt.digest])
 
 
 def need_lines(prompt: Prompt, layout: Layout) -> list[str]:
@@ -195,109 +236,77 @@ def need_lines(prompt: Prompt, layout: Layout) -> list[str]:
 
 def _share(rows: int, many: int) -> int:
     """Of the rows there are; a question about many scripts stays one that can be read."""
-    return max(rows // many, FEWEST_ROWS)
+    return max(rows // many, min(rows, FEWEST_ROWS))
 
 
 def _who_lines(prompt: Prompt, layout: Layout) -> list[str]:
-    lines = layout.quoted("Skill", [prompt.skill], limit=NAME_ROWS)
-    for number, command in enumerate(prompt.commands, 1):
-        lines += layout.quoted(f"Script{_suffix_for(number, prompt)}", [command.script], limit=NAME_ROWS)
+    """The literal command first; then whose it is, why it is asked, and what it could reach."""
+    lines = [
+        line
+        for number, command in enumerate(prompt.commands, 1)
+        for line in _command_lines(command, layout, f"Runs{_suffix_for(number, prompt)}")
+    ]
+    lines += layout.quoted("Skill", [prompt.skill], limit=NAME_ROWS)
     lines += layout.quoted("From", [prompt.origin], limit=NAME_ROWS)
     if prompt.signer:
         lines += layout.quoted("Signed by", [prompt.signer], limit=NAME_ROWS)
-    return [*lines, *layout.quoted("Why asked", prompt.reasons)]
+    lines += layout.quoted("Why asked", prompt.reasons)
+    return [*lines, *layout.quoted("Reach", [SEPARATOR.join(mark.words for mark in marks_of(prompt))], limit=NAME_ROWS)]
 
 
-def _risk_lines(prompt: Prompt, layout: Layout, *, limit: int | None) -> list[str]:
-    """What a reader should look at, each with its place."""
-    kinds = [cut(harmless(risk.kind), KIND_COLUMNS) for risk in islice(prompt.risks, limit)]
+def _command_lines(command: PromptCommand, layout: Layout, label: str) -> list[str]:
+    """Broken between words alone, as a shell goes on behind a backslash; what has no room is counted."""
+    words = [harmless(word) for word in command_words(command)]
+    rows, kept = [""], 0
+    for word in words:
+        more = f"{rows[-1]} {word}".strip() if rows[-1] or len(rows) == 1 else f"  {word}"
+        if width_of(more) > layout.room - ROW_MARKS and rows[-1]:
+            if len(rows) == NAME_ROWS:
+                break
+            rows[-1] += " \\"
+            rows.append(f"  {word}")
+        else:
+            rows[-1] = more
+        kept += 1
+    lines = layout.quoted(label, rows, at_words=False, limit=NAME_ROWS, style=BOLD)
+    left = len(words) - kept
+    return [*lines, *(layout.said("", f"{plural(left, 'more word')}{layout.more('v')}") if left else [])]
+
+
+def _risk_lines(prompt: Prompt, layout: Layout, ticks: Sequence[Tick]) -> list[str]:
+    """The heaviest, each with its place and whether the walls stop it."""
+    glance = glance_of(prompt, ticks)
+    if not glance.risks:
+        return layout.said("Risks", NO_RISKS)
+    more = layout.said("", f"{grouped(glance.more_risks)} more{layout.more('v')}") if glance.more_risks else []
+    return [*_flag_lines(glance.risks, layout), *more]
+
+
+def _all_risk_lines(prompt: Prompt, layout: Layout) -> list[str]:
+    flags = [(risk, stopped_words(risk)) for risk in prompt.risks_by_weight]
+    return _flag_lines(flags, layout) or layout.said("Risks", NO_RISKS)
+
+
+def _flag_lines(flags: Sequence[tuple[RiskFlag, str]], layout: Layout) -> list[str]:
+    kinds = [cut(harmless(risk.kind.replace("_", " ")), KIND_COLUMNS) for risk, _ in flags]
     column = max(map(width_of, kinds), default=0)
     lines: list[str] = []
-    for kind, risk in zip(kinds, prompt.risks, strict=False):
-        told = f"{risk.message} ({risk.path}:{risk.line})"
+    for kind, (risk, stopped) in zip(kinds, flags, strict=True):
+        place = f"{risk.path}:{risk.line}" if risk.line > 0 else risk.path
+        told = f"{risk.message} ({'; '.join(filter(None, (place, stopped)))})"
         start = kind + " " * (column - width_of(kind) + 2)
-        lines += layout.quoted("" if lines else "Risks", [told], style=YELLOW, start=start, limit=NAME_ROWS)
-    hidden = len(prompt.risks) - len(kinds)
-    return [*lines, *(layout.said("", f"{hidden:,} more{layout.more('v')}") if hidden else [])]
-
-
-def _change_lines(prompt: Prompt, layout: Layout, rows: int | None) -> list[str]:
-    """What differs from the last approval: what is new in all files, then of the rest as much as there is room for."""
-    lines = _change_summary(prompt, layout, hint=layout.more("d"))
-    changes = prompt.changes or ()
-    room = Room(
-        files=len(changes),
-        file_lines=ALL,
-        file_characters=ALL,
-        all_characters=ALL,
-        all_lines=DIFF_ROWS if layout.has_keys else max(DIFF_ROWS, rows or 0),
-        added_characters=ADDED_ROWS * layout.room,
-        other_characters=layout.room,
-    )
-    unseen = prompt.unseen
-    for number, (change, short) in enumerate(
-        zip(changes, shorten((_lines_of(change.diff) for change in changes), room), strict=True)
-    ):
-        unseen += short.unseen
-        if number < LISTED or has_added(short.text):
-            lines += [*_change_heading(change, layout), *_diff_lines(short.text, layout)]
-    return [*lines, *_unseen_lines(unseen, layout)]
-
-
-def _whole_changes(prompt: Prompt, layout: Layout) -> Iterator[list[str]]:
-    yield _change_summary(prompt, layout, hint="")
-    for change in prompt.changes or ():
-        diff = _diff_lines(change.diff, layout) or layout.said("", "no text to compare")
-        yield [*_change_heading(change, layout), *diff]
-    yield _unseen_lines(prompt.unseen, layout._replace(has_keys=False))
-
-
-def _unseen_lines(count: int, layout: Layout) -> list[str]:
-    """What is new and out of sight is counted, and it is said where it can be seen."""
-    how = layout.more("d") or "; 'skillkit trust diff SKILL --all' shows them"
-    return layout.said("", f"{plural(count, 'added line')} not shown to the end{how}") if count else []
-
-
-def change_text(change: FileChange) -> str:
-    """Our own words stand at the left margin, what the skill wrote stands behind a bar."""
-    return "\n".join([f"{change.kind}: {on_one_line(change.path)}", *behind_bar(change.diff)])
-
-
-def _lines_of(text: str) -> list[str]:
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def has_added(diff: str) -> bool:
-    return any(line.startswith("+") for line in diff.split("\n"))
-
-
-def _change_summary(prompt: Prompt, layout: Layout, *, hint: str) -> list[str]:
-    if prompt.changes is None:
-        return layout.said("Changed", "never approved before")
-    if not prompt.changes:
-        return layout.said("Changed", "nothing since the last approval")
-    kinds = [change.kind for change in prompt.changes]
-    counted = [f"{kinds.count(kind):,} {kind}" for kind in CHANGE_KINDS if kind in kinds]
-    counted += [change.path.removeprefix("... ") for change in prompt.changes if change.kind == "more"]
-    return layout.said("Changed", f"{', '.join(counted)} since it was approved{hint}")
-
-
-def _change_heading(change: FileChange, layout: Layout) -> list[str]:
-    return layout.quoted("", [f"{change.kind:<7}  {change.path}"], style=CYAN, limit=NAME_ROWS)
-
-
-def _diff_lines(diff: str, layout: Layout) -> list[str]:
-    """Indented below their file."""
-    lines: list[str] = []
-    for text in _lines_of(diff):
-        style = {"+": GREEN, "-": RED, "@": DIM, ".": DIM}.get(text[:1], "")
-        lines += layout.quoted("", [text], style=style, at_words=False, start="  ")
+        style = DIM if stopped else YELLOW
+        lines += layout.quoted("" if lines else "Risks", [told], style=style, start=start, limit=NAME_ROWS)
     return lines
 
 
-def _given_lines(command: PromptCommand, layout: Layout, suffix: str, *, limit: int | None) -> list[str]:
-    """What the caller gives the script."""
-    lines = _argument_lines(command.argv, layout, f"Arguments{suffix}", limit=limit)
+def _given_lines(
+    command: PromptCommand, layout: Layout, suffix: str, *, limit: int | None, is_told: bool = False
+) -> list[str]:
+    """What the caller gives the script; arguments that are told above, all of them, are not told again."""
+    is_plain = all(width_of(harmless(word)) <= layout.room - ROW_MARKS for word in command_words(command))
+    told = is_told and is_plain and len(_command_lines(command, layout, "")) < NAME_ROWS
+    lines = [] if told else _argument_lines(command.argv, layout, f"Arguments{suffix}", limit=limit)
     given = command.stdin.split("\n") if command.stdin else []
     return [*lines, *layout.quoted(f"Input{suffix}", given, at_words=False, limit=limit)]
 
@@ -324,7 +333,7 @@ def _source_lines(
     command: PromptCommand, prompt: Prompt, layout: Layout, suffix: str, *, limit: int | None
 ) -> list[str]:
     """Numbered lines, those that a risk flag names marked; `limit` counts rows on the terminal."""
-    lines = _lines_of(command.source.replace("\r\n", "\n"))
+    lines = lines_of(command.source.replace("\r\n", "\n"))
     flagged = {risk.line for risk in prompt.risks if risk.path == command.script}
     column = len(str(len(lines) if limit is None else min(len(lines), limit)))
     rows: list[str] = []
@@ -336,16 +345,6 @@ def _source_lines(
     counted = plural(len(lines), "line")
     heading = f"the beginning of {counted}{layout.more('v')}" if is_cut else counted
     return [*layout.said(f"Source{suffix}", heading if lines else "empty"), *islice(rows, limit)]
-
-
-def _short_lines(prompt: Prompt, layout: Layout) -> list[str]:
-    """Two rows: what would run, and what a reader should look at."""
-    scripts = ", ".join(command.script for command in prompt.commands)
-    kinds = ", ".join(dict.fromkeys(risk.kind for risk in prompt.risks))
-    about = layout.quoted("In short", [cut(f"{scripts} of {prompt.skill}", layout.room)])
-    if not kinds:
-        return [*about, *layout.said("", "risks: none found, which proves nothing")]
-    return [*about, *layout.quoted("", [cut(f"risks: {kinds}", layout.room)], style=YELLOW)]
 
 
 def _option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str, str]) -> list[str]:
@@ -363,15 +362,3 @@ def _option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str,
 
 def _suffix_for(number: int, prompt: Prompt) -> str:
     return "" if len(prompt.commands) == 1 else f" {number}"
-
-
-def as_word(argument: str) -> str:
-    """As typed where it is plain; else in quotes, so that it can be seen where it begins, ends and breaks.
-
-    No two words look the same: what hides, breaks a line or only looks like a space is written out.
-    """
-    if argument.isascii() and argument.isprintable() and argument and not set(argument) & NOT_PLAIN:
-        return argument
-    inside = argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    shown = "".join(spell_out(char) if char.isspace() and char != " " else char for char in visible(inside))
-    return f'"{shown}"'

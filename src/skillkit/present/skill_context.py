@@ -39,6 +39,8 @@ class ScriptOutput:
     exit_code: int | None = None
     """None where nothing ran."""
     arguments: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    """What it lacked, each as `kind:name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def _output_element(output: ScriptOutput) -> str:
         arguments=shlex.join(output.arguments) if output.arguments else None,
         status=output.status,
         exit_code=None if output.exit_code is None else str(output.exit_code),
+        needs=" ".join(output.needs) or None,
     )
     return f"<script_output{named}>{_escaped(output.text)}</script_output>"
 

@@ -11,24 +11,30 @@ from skillkit.core.exceptions import (
     ApprovalUnavailableError,
     ApprovalWaitingError,
     ContentLoadError,
+    InterpreterNotAllowedError,
     InterpreterNotFoundError,
     ScriptNotFoundError,
     ScriptRefusedError,
     SkillKitError,
     SkillNotFoundError,
 )
+from skillkit.core.values.needs import Need
 from skillkit.core.values.runs import TRUNCATION_MARK, ScriptExecutionResult, stop_mark
+from skillkit.core.values.text import visible
 from skillkit.present.skill_context import ScriptOutput
 
 __all__ = [
+    "ASK_A_PERSON",
     "MISSING_FOR_COMMANDS",
     "SHOWN_CHARACTERS",
     "STATUS_WORDS",
     "RefusalStatus",
     "ScriptToolResult",
     "both_streams",
+    "cause_text",
     "refusal_status",
     "refusal_text",
+    "refused_needs",
     "run_status",
     "run_text",
     "shorten",
@@ -46,7 +52,9 @@ STATUS_OF_ERROR: dict[type[SkillKitError], RefusalStatus] = {
 MISSING = (SkillNotFoundError, ScriptNotFoundError, ContentLoadError)
 MISSING_FOR_COMMANDS = (SkillNotFoundError, ScriptNotFoundError, InterpreterNotFoundError)
 """Where a command is typed, as in a shell: its interpreter belongs to what can be missing."""
-ASK_A_PERSON = "Only a person can prepare packages: tell them to type that command, and try again afterwards."
+ASK_A_PERSON = "Only a person can give it that: show them the command, and try again afterwards."
+LACKS = "Its code uses what it does not have here: "
+LISTED_NEEDS = 3
 STATUS_WORDS = {
     "ok": "done",
     "needs_packages": "failed, it needs packages",
@@ -77,6 +85,8 @@ class ScriptToolResult:
     """How the script ended, where one ran."""
     commands: tuple[ScriptOutput, ...] = ()
     """What became of each command of the instructions, where a skill was loaded."""
+    needs: tuple[Need, ...] = ()
+    """What the script lacked, where that is why it failed or did not run; a person alone can give it."""
     type: str = "tool_result"
 
     def to_anthropic(self) -> dict[str, Any]:
@@ -130,8 +140,18 @@ def written_stderr(result: ScriptExecutionResult) -> str:
 def run_text(result: ScriptExecutionResult, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
     """As much of the output as a model should read, and the known cause of a failure."""
     shown = shorten(told_output(result), rest, limit)
-    said = f"{result.hint}\n{ASK_A_PERSON}" if result.needs_packages else result.hint
+    said = cause_text(result)
     return f"{shown.rstrip()}\n\n{said}" if said else shown
+
+
+def cause_text(result: ScriptExecutionResult) -> str:
+    """Why a run failed, where that is known; what it lacks, and that a person alone can give it."""
+    untold = [need for need in result.needs if not need.remedy or need.remedy not in result.hint]
+    listed = "; ".join(f"{need.kind.replace('_', ' ')} {need.name} ({need.remedy})" for need in untold[:LISTED_NEEDS])
+    more = f" and {len(untold) - LISTED_NEEDS} more" if len(untold) > LISTED_NEEDS else ""
+    lacks = visible(f"{LACKS}{listed}{more}.") if untold else ""
+    asks = ASK_A_PERSON if result.needs or result.needs_packages else ""
+    return "\n".join(filter(None, (result.hint, lacks, asks)))
 
 
 def shorten(text: str, rest: str = "", limit: int = SHOWN_CHARACTERS) -> str:
@@ -154,11 +174,21 @@ def refusal_status(error: SkillKitError, missing: tuple[type[SkillKitError], ...
     return "refused"
 
 
+def refused_needs(error: SkillKitError | None) -> tuple[Need, ...]:
+    """What a script was refused for want of, where a person can give it."""
+    if not isinstance(error, InterpreterNotAllowedError) or not error.remedy:
+        return ()
+    return (Need("interpreter", error.interpreter, "inferred", "", remedy=error.remedy),)
+
+
 def refusal_text(status: str, message: str, error: SkillKitError | None = None) -> str:
     """A structure, so that a program can tell why nothing ran; the message is for the model."""
     structure: dict[str, Any] = {"status": status, "message": message}
     if isinstance(error, ScriptRefusedError) and error.reasons:
         structure["reasons"] = list(error.reasons)
+    if needs := refused_needs(error):
+        structure["needs"] = [{"kind": need.kind, "name": need.name, "remedy": need.remedy} for need in needs]
+        structure["message"] = f"{message} {ASK_A_PERSON}"
     if isinstance(error, SkillNotFoundError | ScriptNotFoundError):
         structure["available"] = list(error.available)
     text = json.dumps(structure, ensure_ascii=False)

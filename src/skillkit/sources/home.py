@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillkit.core.exceptions import ConfigurationError, SourceRefusedError
+from skillkit.core.exceptions import ConfigurationError, SkillKitError, SourceRefusedError
 from skillkit.core.find.roots import user_skills_folder
 from skillkit.core.paths import real_path
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.hosts import HOSTS, PROJECT_LEVEL, USER_LEVEL
-from skillkit.core.store.installed import Installed, InstalledSkills
-from skillkit.core.store.state import StateStore
-from skillkit.sources.choosing import SkillContent
+from skillkit.core.store.base import Store
+from skillkit.core.store.skills import Installed, InstalledSkills
+from skillkit.sources.choosing import SkillContent, skill_at
 from skillkit.sources.given import Source
 from skillkit.sources.listing import Tree
 from skillkit.sources.lock import LOCK_FILE, USUAL_FOLDER, Locked
 from skillkit.sources.opening import SECONDS, open_source
-from skillkit.sources.signatures import Signature, check_signature
+from skillkit.sources.outcomes import digest_at, label_at, pinned
+from skillkit.sources.placing import put_right
+from skillkit.sources.signatures import Signature, check_signature, signature_in
 
 __all__ = ["HOST_NAMES", "SkillHome", "host_folder", "require_same_signer", "user_base"]
 
@@ -40,7 +42,7 @@ class SkillHome:
 
     base: Path
     is_user: bool
-    state: StateStore
+    state: Store
     allowed_signers: Path | None = None
     may_change_signer: bool = False
     seconds: float = SECONDS
@@ -53,6 +55,11 @@ class SkillHome:
     @property
     def installed(self) -> InstalledSkills:
         return InstalledSkills(self.state)
+
+    @property
+    def notes(self) -> Path:
+        """Where it is written down what is being moved."""
+        return self.state.folder / "placing"
 
     def folder(self, relative: str = USUAL_FOLDER) -> Path:
         """For the user, hosts look below the home folder, and skillkit in its own data."""
@@ -83,6 +90,7 @@ class SkillHome:
                 import fcntl
 
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
+            put_right(self.lock, self.notes)
             yield
         finally:
             os.close(descriptor)
@@ -91,8 +99,41 @@ class SkillHome:
         """Whose it is; refused where the world knows another signer of this folder, or a later signature."""
         found = check_signature(content.label, content.manifest.digest, content.signature, self.allowed_signers)
         if not self.may_change_signer:
-            require_same_signer(self.installed.of(place), found, content.name)
+            self.require_known(content.name, place, found)
         return found
+
+    def require_known(self, name: str, place: Path, found: Signature) -> None:
+        """Whoever signed it now is who is known for it, if anybody is."""
+        require_same_signer(self._known_signer(name, place), found, name)
+
+    def _known_signer(self, name: str, place: Path) -> Installed | None:
+        """Of this folder; of another one of the same base, where a lock moved the skill; else of what lies there."""
+        known = self.installed.of(place)
+        if known is not None and known.key:
+            return known
+        return self.installed.named(name, self.base) or self._signed_there(name, place) or known
+
+    def _signed_there(self, name: str, place: Path) -> Installed | None:
+        """What came with the project itself and was never added here has a signer too."""
+        try:
+            content = signature_in(place)
+            digest = digest_at(place) if content is not None else ""
+            found = check_signature(label_at(place, name), digest, content, self.allowed_signers) if digest else None
+        except (OSError, SkillKitError):
+            return None
+        return None if found is None or not digest else pinned(place, name, digest, found)
+
+    def fetched(self, wanted: Mapping[str, Locked], *, exactly: bool) -> list[tuple[str, SkillContent]]:
+        """Locked skills by name, as their sources have them now or exactly as locked; each source is fetched once."""
+        by_source: dict[tuple[Source, str], list[str]] = {}
+        for name, entry in wanted.items():
+            version = entry.commit if exactly else ""
+            by_source.setdefault((entry.as_source()._replace(path=""), version), []).append(name)
+        found = []
+        for (source, version), names in by_source.items():
+            with self.opened(source, version=version, wanted=[wanted[name].path for name in names]) as tree:
+                found += [(name, skill_at(tree, wanted[name].path, name)) for name in names]
+        return sorted(found, key=lambda each: each[0])
 
 
 def require_same_signer(known: Installed | None, found: Signature, name: str) -> None:

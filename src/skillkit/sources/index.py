@@ -6,20 +6,107 @@ site says so: index and artifacts come from the same place.
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
-from skillkit.core.exceptions import SourceRefusedError, SourceUnavailableError
-from skillkit.core.values.text import visible
+from skillkit._version import __version__
+from skillkit.core.exceptions import SizeLimitExceededError, SourceRefusedError, SourceUnavailableError
+from skillkit.core.values.text import grouped, visible
 from skillkit.sources.archives import ARCHIVE_BYTES, ArchiveTree
-from skillkit.sources.downloads import download
 from skillkit.sources.listing import Listed
 
-__all__ = ["IndexTree"]
+__all__ = ["IndexTree", "download"]
+
+QUIET_SECONDS = 30.0
+CHUNK_BYTES = 1 << 16
+
+
+class _OnlyHttps(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, req: urllib.request.Request, *given: Any) -> urllib.request.Request | None:  # noqa: ANN401 - the library's signature
+        _require_https(given[-1])
+        return super().redirect_request(req, *given)
+
+
+class _Ended(urllib.request.HTTPSHandler):
+    """Connections that end with their time: a socket's own timeout knows silence, not who says a little for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: list[http.client.HTTPSConnection] = []
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._connection, req)
+
+    def _connection(self, host: str, **given: Any) -> http.client.HTTPSConnection:  # noqa: ANN401 - the library's
+        self._made.append(http.client.HTTPSConnection(host, **given))
+        return self._made[-1]
+
+    def end(self) -> None:
+        for connection in self._made:
+            if connection.sock is not None:
+                with suppress(OSError):
+                    socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)  # TLS would wait for the other side
+
+
+def download(url: str, limit: int, *, seconds: float, on_progress: Callable[[str], None] | None = None) -> bytes:
+    """All of it, or an error that names the URL."""
+    _require_https(url)
+    until, connections = time.monotonic() + seconds, _Ended()
+    ending = threading.Timer(seconds, connections.end)
+    ending.daemon = True
+    ending.start()
+    try:
+        content = _content(url, connections, limit, until, on_progress)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        if isinstance(error, TimeoutError) or time.monotonic() >= until:
+            raise SourceUnavailableError(
+                f"{visible(url)} did not answer to the end within {seconds:g} seconds. Try again, or give it more time "
+                "by --timeout."
+            ) from error
+        raise SourceUnavailableError(
+            f"{visible(url)} cannot be fetched: {visible(str(error))}. Check the address."
+        ) from error
+    finally:
+        ending.cancel()
+    if len(content) > limit:
+        message = f"{visible(url)} is not added: it has more than {grouped(limit)} bytes."
+        raise SizeLimitExceededError(message, size=len(content), limit=limit)
+    return content
+
+
+def _content(
+    url: str, connections: _Ended, limit: int, until: float, on_progress: Callable[[str], None] | None
+) -> bytes:
+    """At most one piece more than allowed."""
+    asked = urllib.request.Request(url, headers={"User-Agent": f"skillkit/{__version__}"})  # noqa: S310 - https only
+    opener, content = urllib.request.build_opener(_OnlyHttps, connections), bytearray()
+    with opener.open(asked, timeout=min(until - time.monotonic(), QUIET_SECONDS)) as answer:
+        while time.monotonic() < until and len(content) <= limit and (chunk := answer.read1(CHUNK_BYTES)):
+            content += chunk
+            if on_progress is not None:
+                on_progress(f"{grouped(len(content) // 1000)} kB fetched")
+    if time.monotonic() >= until:
+        raise TimeoutError
+    return bytes(content)
+
+
+def _require_https(url: str) -> None:
+    if urlsplit(url).scheme != "https":
+        raise SourceRefusedError(
+            f"{visible(url)} is not fetched: it is not https, so anybody on the way may change it."
+        )
+
 
 INDEX_BYTES = 5_000_000
 SKILL_FILE_BYTES = 10_000_000

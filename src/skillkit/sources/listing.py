@@ -70,12 +70,12 @@ def require_listed(skill: str, entries: Sequence[Listed]) -> None:
     """Before anything is read; `path` of each is already relative to the skill."""
     if len(entries) > FILES:
         raise _too_large(skill, f"{grouped(len(entries))} files", len(entries), FILES)
-    total = sum(entry.size for entry in entries)
-    if total > SKILL_BYTES:
-        raise _too_large(skill, f"{grouped(total)} bytes", total, SKILL_BYTES)
     for entry in entries:
         if reason := _reason_against(entry):
             raise _refused(skill, entry.path, reason)
+    total = sum(entry.size for entry in entries)
+    if total > SKILL_BYTES:
+        raise _too_large(skill, f"{grouped(total)} bytes", total, SKILL_BYTES)
     _require_distinct(skill, entries)
 
 

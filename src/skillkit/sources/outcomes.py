@@ -9,14 +9,14 @@ from skillkit.core.exceptions import SkillKitError, SkillNotFoundError, SourceRe
 from skillkit.core.find.reading import read_skill_file
 from skillkit.core.find.walk import SKILL_FILE
 from skillkit.core.models.digest import manifest_of
-from skillkit.core.store.installed import Installed
+from skillkit.core.store.skills import Installed
 from skillkit.core.values.questions import FileChange
 from skillkit.sources.choosing import SkillContent
 from skillkit.sources.lock import Locked
 from skillkit.sources.placing import Change
 from skillkit.sources.signatures import Signature, signature_in
 
-__all__ = ["Outcome", "change_for", "digest_at", "installed_row", "label_at", "named_locks", "refuse_local_change"]
+__all__ = ["Outcome", "change_for", "digest_at", "label_at", "named_locks", "pinned", "refuse_local_change"]
 
 
 class Outcome(NamedTuple):
@@ -55,10 +55,10 @@ def change_for(content: SkillContent, place: Path, there: str | None) -> Change 
     return Change(place, content.files, there)
 
 
-def installed_row(content: SkillContent, place: Path, signature: Signature) -> Installed:
-    digest = content.manifest.digest
+def pinned(place: Path, name: str, digest: str, signature: Signature) -> Installed:
+    """What a world keeps of content in a folder, and of who signed it."""
     signed = digest if signature.is_there else ""
-    return Installed(str(place), content.name, digest, signature.signer, signature.key, signature.signed_at, signed)
+    return Installed(str(place), name, digest, signature.signer, signature.key, signature.signed_at, signed)
 
 
 def refuse_local_change(name: str, place: Path, there: str | None) -> SourceRefusedError:

@@ -3,24 +3,26 @@
 Theory of operation. Everything new is written below one hidden folder beside its place, on the same disk, where no
 search looks. Then each old folder is moved aside, and looked at once more there, where no name can be exchanged: what
 is not what was judged goes back. The new one is moved to its place, and last the lock is replaced. Whatever fails on
-the way, the moves are taken back in reverse order.
+the way, the moves are taken back in reverse order. What a kill leaves is put right by whoever comes next: a note in the
+user's own state, never in the project, says what was to be moved, and the lock says whether all of it was.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError, SourceRefusedError
 from skillkit.core.models.digest import manifest_of
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.trees import NewFile, remove_tree, write_tree
-from skillkit.sources.lock import Locked, write_lock
+from skillkit.sources.lock import Locked, lock_text, write_lock
 
-__all__ = ["Change", "place_all"]
+__all__ = ["Change", "place_all", "put_right"]
 
 PREFIX = ".skillkit-"
 
@@ -34,9 +36,9 @@ class Change(NamedTuple):
     """The digest of what is replaced; another one there is an error."""
 
 
-def place_all(changes: Iterable[Change], lock: Path, locked: Mapping[str, Locked]) -> None:
-    """All or nothing."""
-    work = _Work()
+def place_all(changes: Iterable[Change], lock: Path, locked: Mapping[str, Locked], notes: Path) -> None:
+    """All or nothing; `notes` is a folder of the user's state."""
+    work = _Work(_Note(notes, lock, lock_text(locked) if locked else ""))
     try:
         for change in changes:
             work.prepare(change)
@@ -56,10 +58,75 @@ def place_all(changes: Iterable[Change], lock: Path, locked: Mapping[str, Locked
         work.clean()
 
 
+def put_right(lock: Path, notes: Path) -> None:
+    """After a kill: all of it done, or everything as it was. Whoever calls this is alone with the lock."""
+    with suppress(FileNotFoundError), Folder.named(notes) as folder:
+        for name in folder.names():
+            note = _read_note(folder, name)
+            if note is None or note["lock"] != str(lock):
+                continue
+            is_done = note["text"] == (lock.read_text(encoding="utf-8") if lock.exists() else "")
+            for move in reversed(note["moves"]):
+                with suppress(OSError):
+                    _take_back(_Move(*move), is_done=is_done)
+            for draft in note["drafts"]:
+                remove_tree(draft)
+            folder.remove(name)
+
+
+def _read_note(folder: Folder, name: str) -> dict[str, Any] | None:
+    try:
+        with open(folder.open_file(name), "rb") as file:
+            found: dict[str, Any] = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+class _Move(NamedTuple):
+    """What was to happen to one folder."""
+
+    place: str
+    draft: str
+    number: str
+    inode: int
+    """Of what was to be there; 0 for nothing."""
+
+
+def _take_back(move: _Move, *, is_done: bool) -> None:
+    place = Path(move.place)
+    with Folder.named(place.parent) as around, around.folder(Path(move.draft).name) as draft:
+        there = around.status(place.name)
+        if not is_done and there is not None and there.st_ino == move.inode:
+            around.move(place.name, draft, f"undone-{move.number}")
+            there = None
+        if there is None and (move.inode or not is_done) and draft.status(f"old-{move.number}") is not None:
+            draft.move(f"old-{move.number}", around, place.name)
+
+
+class _Note:
+    """What is under way, for whoever finds it half done."""
+
+    def __init__(self, notes: Path, lock: Path, text: str) -> None:
+        self._notes = notes
+        self._name = f"{os.urandom(8).hex()}.json"
+        self._head = {"lock": str(lock), "text": text}
+
+    def write(self, drafts: Iterable[str], moves: Iterable[_Move]) -> None:
+        content = json.dumps({**self._head, "drafts": list(drafts), "moves": list(moves)})
+        with Folder.named(self._notes, make=True) as folder:
+            folder.replace(self._name, content.encode("ascii"), 0o600)
+
+    def remove(self) -> None:
+        with suppress(OSError), Folder.named(self._notes) as folder:
+            folder.remove(self._name)
+
+
 class _Work:
     """What was made and moved so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: _Note) -> None:
+        self._note = note
         self._drafts: dict[Path, Folder] = {}
         self._around: dict[Path, Folder] = {}
         self._made: list[Path] = []
@@ -73,6 +140,8 @@ class _Work:
         self._changes.append((change, number))
 
     def swap_all(self) -> None:
+        if self._changes:
+            self._note.write(self._paths(), [self._move(change, number) for change, number in self._changes])
         for change, number in self._changes:
             self._swap(change, number)
 
@@ -86,15 +155,26 @@ class _Work:
             draft.close()
             self._around[place].close()
             remove_tree(draft.path)
+        self._note.remove()
         for folder in reversed(self._made):
             with suppress(OSError):  # it holds something, so it is needed
                 os.rmdir(folder)
+
+    def _paths(self) -> list[str]:
+        return [draft.path for draft in self._drafts.values()]
+
+    def _move(self, change: Change, number: str) -> _Move:
+        draft = self._drafts[change.place.parent]
+        new = draft.status(f"new-{number}") if change.files else None
+        return _Move(str(change.place), draft.path, number, new.st_ino if new else 0)
 
     def _draft_in(self, place: Path) -> Folder:
         if place not in self._drafts:
             self._made += [folder for folder in (*reversed(place.parents), place) if not os.path.lexists(folder)]
             around = self._around[place] = Folder.named(place, make=True)
-            self._drafts[place] = around.new_folder(f"{PREFIX}{os.urandom(8).hex()}", 0o700)
+            name = f"{PREFIX}{os.urandom(8).hex()}"
+            self._note.write([*self._paths(), os.path.join(around.path, name)], [])
+            self._drafts[place] = around.new_folder(name, 0o700)
         return self._drafts[place]
 
     def _swap(self, change: Change, number: str) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from skillkit.core.exceptions import ConfigurationError, SkillKitError, SourceRefusedError
-from skillkit.core.store.installed import Installed
-from skillkit.sources.choosing import SkillContent
-from skillkit.sources.fetching import fetch_locked
-from skillkit.sources.home import SkillHome
 from skillkit.sources.lock import Locked, read_lock
-from skillkit.sources.outcomes import Outcome, change_for, digest_at, installed_row, label_at, refuse_local_change
+from skillkit.sources.outcomes import Outcome, change_for, digest_at, label_at, pinned, refuse_local_change
 from skillkit.sources.placing import Change, place_all
 from skillkit.sources.signatures import check_signature, signature_in
 
-__all__ = ["drift_of", "sync_skills"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from skillkit.core.store.skills import Installed
+    from skillkit.sources.choosing import SkillContent
+    from skillkit.sources.home import SkillHome
+
+__all__ = ["drift_of", "require_signers", "sync_skills"]
 
 
 def sync_skills(home: SkillHome, *, frozen: bool, discard: bool) -> list[Outcome]:
@@ -22,11 +27,11 @@ def sync_skills(home: SkillHome, *, frozen: bool, discard: bool) -> list[Outcome
         if frozen:
             _require_whole(locked)
         wanted = {name: entry for name, entry in locked.items() if _is_wanted(home, name, entry, discard=discard)}
-        fetched = dict(fetch_locked(home, wanted, exactly=True))
+        fetched = dict(home.fetched(wanted, exactly=True))
         found = [_restored(home, name, wanted[name], content) for name, content in fetched.items()]
         fresh = {} if frozen else {outcome.name: outcome.locked for outcome, _, _ in found}
         if found:
-            place_all([change for _, _, change in found if change], home.lock, {**locked, **fresh})
+            place_all([change for _, _, change in found if change], home.lock, {**locked, **fresh}, home.notes)
         home.installed.keep(row for _, row, _ in found)
     done = {outcome.name: outcome for outcome, _, _ in found}
     return [done.get(name) or _unchanged(home, name, entry) for name, entry in locked.items()]
@@ -35,6 +40,22 @@ def sync_skills(home: SkillHome, *, frozen: bool, discard: bool) -> list[Outcome
 def drift_of(home: SkillHome) -> list[Outcome]:
     """Every locked skill, each with what differs; nothing is fetched and nothing changed."""
     return [_drift(home, name, entry) for name, entry in _require_lock(home).items()]
+
+
+def require_signers(home: SkillHome, locked: Mapping[str, Locked]) -> None:
+    """Each is signed by whom the world knows for it and the lock names; a first signer is known from now on."""
+    for name, entry in locked.items():
+        place = home.place_of(name, entry)
+        found = check_signature(label_at(place, name), entry.digest, signature_in(place), home.allowed_signers)
+        home.require_known(name, place, found)
+        if entry.signer and entry.signer not in (found.signer, found.key):
+            raise SourceRefusedError(
+                f"{name!r} is refused: the lock says that {entry.signer} signed it, and "
+                f"{found.shown if found.is_there else 'nobody'} did. Nothing was changed. 'skillkit update {name}' "
+                "gets it again and writes down who signed it."
+            )
+        if found.is_there:
+            home.installed.keep([pinned(place, name, entry.digest, found)])
 
 
 def _require_lock(home: SkillHome) -> dict[str, Locked]:
@@ -79,7 +100,11 @@ def _restored(
     change = change_for(content, place, digest_at(place))
     fresh = entry._replace(commit=content.version, signer=signature.shown)
     what = "unchanged" if change is None else "added" if change.before is None else "restored"
-    return Outcome(name, what, place, fresh, signature), installed_row(content, place, signature), change
+    return (
+        Outcome(name, what, place, fresh, signature),
+        pinned(place, name, entry.digest, signature),
+        change,
+    )
 
 
 def _unchanged(home: SkillHome, name: str, entry: Locked) -> Outcome:

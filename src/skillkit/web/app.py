@@ -15,15 +15,15 @@ from starlette.routing import BaseRoute, Route
 from skillkit.core.exceptions import AuditUnavailableError, StateUnavailableError
 from skillkit.core.manager import SkillManager
 from skillkit.core.store.world import World
-from skillkit.web.access import Access
-from skillkit.web.access.gate import SECURITY_HEADERS, Gate, login_page, new_login_link
+from skillkit.web.access import SECURITY_HEADERS, Access, Gate, login_page, new_login_link
 from skillkit.web.context import Context
-from skillkit.web.html import path_within
-from skillkit.web.html.refusals import Refusal, api_error, is_api, problem_page, refuse
+from skillkit.web.html import Refusal, api_error, is_api, path_within, problem_page, refuse
 from skillkit.web.live import Events
-from skillkit.web.views import api, requests
-from skillkit.web.views.audit import audit_page
+from skillkit.web.preparations import Preparations
+from skillkit.web.views import answers, api, packages, requests
+from skillkit.web.views.audit import audit_page, run_page
 from skillkit.web.views.skills import skill_page, skills_page
+from skillkit.web.views.standing import end_page, standing_page
 
 __all__ = ["application"]
 
@@ -51,7 +51,7 @@ def application(
         },
     )
     app.router.redirect_slashes = False
-    app.state.context = Context(world, manager, access, Events(world))
+    app.state.context = Context(world, manager, access, Events(world), Preparations(world, manager))
     return app
 
 
@@ -61,12 +61,20 @@ def _routes() -> list[BaseRoute]:
     return [
         Route("/", requests.pending_page),
         Route("/login", login_page),
-        Route(f"{one}/answer", requests.answer_page, methods=["POST"]),
+        Route("/groups/answer", answers.decline_page, methods=["POST"]),
+        Route(f"{one}/answer", answers.answer_page, methods=["POST"]),
         Route(f"{one}/source/{{number:int}}", requests.source_page),
+        Route(f"{one}/files/{{number:int}}", requests.file_page),
+        Route(f"{one}/files", requests.files_page),
         Route(f"{one}/changes", requests.changes_page),
         Route(one, requests.request_page),
         Route("/history", requests.history_page),
         Route("/audit", audit_page),
+        Route("/audit/{number:int}", run_page),
+        Route("/packages/{name:path}", packages.start_page, methods=["POST"]),
+        Route("/packages/{name:path}", packages.packages_page),
+        Route("/standing", standing_page),
+        Route("/standing/end", end_page, methods=["POST"]),
         Route("/skills", skills_page),
         Route("/skills/{name:path}", skill_page),
         Route("/events", api.event_stream),

@@ -34,7 +34,7 @@ class LocalPage:
         self, state_dir: str | Path | None = None, *, manager: SkillManager | None = None, port: int = 0
     ) -> None:
         require_web()
-        self.world = World(state_dir)
+        self.world = World(state_dir, state=None if manager is None else manager.state)
         self.manager = manager
         self.port = port
         self._lock = threading.RLock()

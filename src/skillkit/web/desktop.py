@@ -19,6 +19,7 @@ from skillkit.core.run.own_programs import find_own_program, own_environment
 from skillkit.core.run.process import ProcessRequest, run_process
 from skillkit.core.run.unwalled import spawn_detached
 from skillkit.core.store.world import World
+from skillkit.core.values.text import visible
 from skillkit.web.live import Pending, Subscription
 
 __all__ = ["BROWSERS", "LAUNCHERS", "Notifier", "has_desktop", "notify", "open_browser", "show_window"]
@@ -41,6 +42,7 @@ QUIET = tuple(
 )
 LONGEST_SECONDS = 7 * 24 * 3600.0
 KEPT_OUTPUT = 10_000
+LONGEST_FAILURE = 200
 
 
 def has_desktop() -> bool:
@@ -103,14 +105,20 @@ def _notify_by_library() -> bool:
     return False
 
 
-def show_window(link: str) -> str:
-    """Until it is closed. Says which kind it was: "webview" or "app"; "browser" returns at once; "" is none."""
+def show_window(link: str, say: Callable[[str], object] = lambda _: None) -> str:
+    """Until it is closed. Says which kind it was: "webview" or "app"; "browser" returns at once; "" is none.
+
+    `say` is told what failed on the way.
+    """
     if not has_desktop():
         return ""
     if find_spec("webview") is not None and _show_by_webview(link):
         return "webview"
-    if _show_as_app(link):
+    problem = _show_as_app(link)
+    if problem is None:
         return "app"
+    if problem:
+        say(problem)
     return "browser" if open_browser(link) else ""
 
 
@@ -126,11 +134,14 @@ def _show_by_webview(link: str) -> bool:
     return True
 
 
-def _show_as_app(link: str) -> bool:
-    """With a profile of its own, so that the window is not a tab of a browser that runs, and leaves nothing behind."""
+def _show_as_app(link: str) -> str | None:
+    """None when it was shown, else why not, or nothing where there is no such browser.
+
+    With a profile of its own, so that the window is not a tab of a browser that runs, and leaves nothing behind.
+    """
     program = find_own_program(*BROWSERS)
     if not program:
-        return False
+        return ""
     with tempfile.TemporaryDirectory(prefix="skillkit-window-", ignore_cleanup_errors=True) as profile:
         argv = (program, f"--app={link}", f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}", *QUIET)
         # Where it puts a socket that it forgets when it is killed.
@@ -138,9 +149,19 @@ def _show_as_app(link: str) -> bool:
         request = ProcessRequest(argv, "/", environment, b"", LONGEST_SECONDS, KEPT_OUTPUT)
         try:
             ended = run_process(request)
-        except OSError:
-            return False
-    return ended.timed_out or ended.status == 0
+        except OSError as error:
+            return f"{program} cannot be started: {error.strerror or error}."
+    if ended.timed_out or ended.status == 0:
+        return None
+    return f"{program} failed ({_failure(ended.stderr)})."
+
+
+def _failure(stderr: bytes) -> str:
+    """What it said last, and of root the one thing that helps."""
+    lines = [visible(line) for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    if any("--no-sandbox" in line for line in lines):
+        return "it does not run as root; use a browser of an ordinary user, or pywebview"
+    return lines[-1][:LONGEST_FAILURE] if lines else "it said nothing"
 
 
 class Notifier:

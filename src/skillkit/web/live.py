@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from skillkit.core.exceptions import StateUnavailableError
+from skillkit.core.store.base import ChangeMark
 from skillkit.core.store.world import World
 
 __all__ = ["MOST_LISTENERS", "Events", "Pending", "Subscription"]
@@ -30,13 +31,14 @@ MOST_LISTENERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What can be answered at one moment; `version` differs whenever that differs."""
+    """What can be answered at one moment; `version` differs whenever that differs, `runs` when what runs does."""
 
     version: str
     ids: tuple[str, ...]
+    runs: str = ""
 
     def event(self) -> bytes:
-        content = json.dumps({"version": self.version, "pending": self.ids})
+        content = json.dumps({"version": self.version, "pending": self.ids, "runs": self.runs})
         return f"event: pending\nid: {self.version}\ndata: {content}\n\n".encode()
 
 
@@ -54,8 +56,7 @@ class Subscription:
 
     def now(self) -> Pending:
         found = self._world.pending_ids()
-        version = sha256(json.dumps(found).encode()).hexdigest()[:16]
-        return Pending(version, tuple(name for _, name in found))
+        return Pending(_version(found), tuple(name for _, name in found), _version(self._world.running()))
 
     def add(self, listener: Callable[[Pending], None]) -> None:
         with self._lock:
@@ -81,7 +82,7 @@ class Subscription:
             thread.join(STOP_SECONDS)
 
     def _watch(self) -> None:
-        mark: tuple[int, int, int] | None = None
+        mark: ChangeMark | None = None
         while self._is_wanted():
             try:
                 mark = self._world.wait_for_change(mark, LOOK_AGAIN_SECONDS, self._is_idle)
@@ -98,11 +99,15 @@ class Subscription:
             return bool(self._listeners)
 
     def _tell(self, pending: Pending) -> None:
-        if self.latest is None or self.latest.version != pending.version:
+        if self.latest != pending:
             with self._lock:
                 self.latest, listeners = pending, list(self._listeners)
             for listener in listeners:
                 listener(pending)
+
+
+def _version(found: object) -> str:
+    return sha256(json.dumps(found).encode()).hexdigest()[:16]
 
 
 class Events:
@@ -138,7 +143,7 @@ class Events:
                         await woken.wait()
                     woken.clear()
                 before, pending = pending, self._subscription.latest or pending
-                yield pending.event() if pending.version != before.version else b": still here\n\n"
+                yield pending.event() if pending != before else b": still here\n\n"
         except StateUnavailableError:
             return  # a listener comes back by itself, and hears then what is true
         finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from skillkit.core.paths import is_own_state, require_own_folder
-from skillkit.core.run.kernel import started_at
+from skillkit.core.run.process.kernel import started_at
 
 __all__ = ["RunningPage", "announce", "keep_port", "kept_port", "running_page"]
 

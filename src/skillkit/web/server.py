@@ -44,7 +44,7 @@ class PageServer:
         hosts = (f"{HOST}:{port}", f"localhost:{port}")
         app = create_app(self._world, manager=self._manager, access=self.access, hosts=hosts)
         config = server_config(app, lifespan="off", timeout_graceful_shutdown=LAST_SECONDS)
-        server = self._server = LimitedServer(config, before_shutdown=app.state.context.events.close)
+        server = self._server = LimitedServer(config, before_shutdown=app.state.context.close)
         thread = threading.Thread(target=server.run, args=([listening],), name="skillkit-web", daemon=True)
         self._thread = thread
         thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -33,9 +34,12 @@ from skillkit.approvers.store import StoreApprover
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import StandingApprovals
 from skillkit.core.values.questions import OPTIONS, Prompt
+from skillkit.present.glance import news_of
 from skillkit.testing import ScriptedApprover
 
 FIRST_RUN = "Policy asks a person before a skill's first run."
+UNCOVERED = "Policy asks a person again, because no earlier approval covers this run."
+AFTER_ONE = "Policy asks a person again, because the last yes was for one run."
 CHANGED = "Policy asks a person again, because the skill changed since it was approved."
 
 # What the seeds ask for.
@@ -340,12 +344,42 @@ def test_after_a_change_the_question_says_so_and_not_that_it_is_the_first_run(tm
     assert prompt.reasons == (CHANGED,)
 
 
-def test_what_is_approved_in_another_session_is_a_first_run_and_no_change(tmp_path: Path) -> None:
+def test_what_is_approved_in_another_session_is_no_first_run_and_no_change(tmp_path: Path) -> None:
+    """Else "before a skill's first run" would stand beside "nothing since the last approval"."""
     approver = ScriptedApprover("yes_in_session", "yes_once")
     with asking_manager(tmp_path, approver) as manager:
         run(manager)
         run(manager, session_id="t")
-    assert [request.message for request in approver.requests] == [FIRST_RUN, FIRST_RUN]
+    assert [request.message for request in approver.requests] == [FIRST_RUN, UNCOVERED]
+    prompt = Prompt.from_context(approver.requests[-1].context)
+    assert prompt is not None
+    assert (prompt.changes, news_of(prompt)) == ((), "nothing since the last approval")
+
+
+def test_after_a_yes_once_nobody_says_that_it_was_never_approved(tmp_path: Path) -> None:
+    approver = ScriptedApprover("no", "yes_once", "no")
+    with asking_manager(tmp_path, approver) as manager:
+        for _ in range(3):
+            with suppress(ApprovalDeclinedError):
+                run(manager)
+    assert [request.message for request in approver.requests] == [FIRST_RUN, FIRST_RUN, AFTER_ONE]
+    prompts = [Prompt.from_context(request.context) for request in approver.requests]
+    said = [news_of(prompt) for prompt in prompts if prompt]
+    assert ["never approved" in each for each in said] == [True, True, False]
+
+
+def test_where_the_approved_copy_is_gone_the_question_says_so(tmp_path: Path) -> None:
+    approver = ScriptedApprover("yes_in_session", "no")
+    with asking_manager(tmp_path, approver) as manager:
+        run(manager)
+        shutil.rmtree(tmp_path / "state" / "snapshots")
+        change(skill(tmp_path))
+        with suppress(ApprovalDeclinedError):
+            run(manager)
+    prompt = Prompt.from_context(approver.requests[-1].context)
+    assert prompt is not None
+    assert prompt.reasons == (CHANGED,)
+    assert "copy that was approved is gone" in news_of(prompt)
 
 
 # The record.
@@ -368,7 +402,8 @@ def test_the_record_says_how_each_run_came_to_be_allowed_or_not(tmp_path: Path) 
         assert (declined["kind"], declined["answer"], declined["channel"]) == ("refused", "no", "scripted")
         assert "Declined by a person" in declined["reasons"][0]
         run(manager)
-        assert record_of_run(tmp_path) == {"kind": "started", "answer": "yes_in_session", **asked}
+        again = {**asked, "reasons": [AFTER_ONE]}
+        assert record_of_run(tmp_path) == {"kind": "started", "answer": "yes_in_session", **again}
         run(manager)
         covered = {"decision": "allow", "reasons": ["Approved in this session."], "answer": None}
         assert record_of_run(tmp_path) == {"kind": "started", "channel": "scripted", **covered}

@@ -28,15 +28,15 @@ def changes(parent: Path, old: dict[str, str | bytes], new: dict[str, str | byte
     return changes_between(folder(parent, "old", old), folder(parent, "new", new))
 
 
-def test_changed_added_and_removed_files_in_the_order_of_paths(tmp_path: Path) -> None:
+def test_changed_and_added_files_come_before_removed_ones(tmp_path: Path) -> None:
     found = changes(
         tmp_path,
         {"SKILL.md": "same\n", "b.py": "one\ntwo\n", "z.py": "old\n"},
         {"SKILL.md": "same\n", "b.py": "one\nthree\n", "a/n.py": "new"},
     )
     assert found == (
-        FileChange("added", "a/n.py", "@@ -0,0 +1,1 @@\n+new\n\\ No newline at end of file"),
-        FileChange("changed", "b.py", "@@ -1,2 +1,2 @@\n one\n-two\n+three"),
+        FileChange("added", "a/n.py", "@@ -0,0 +1,1 @@\n+new\n\\ No newline at end of file", added=1),
+        FileChange("changed", "b.py", "@@ -1,2 +1,2 @@\n one\n-two\n+three", added=1),
         FileChange("removed", "z.py", "@@ -1,1 +0,0 @@\n-old"),
     )
 
@@ -179,7 +179,7 @@ def test_a_new_line_that_is_cut_counts_as_not_shown(tmp_path: Path) -> None:
 def test_with_all_room_nothing_is_cut(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {f"{n:03}": "x\n" * 2000 for n in range(BRIEF.files + 5)}
     brief = changes(tmp_path, {}, files)
-    assert brief[-1] == FileChange("more", "... 5 more files", "... 5 added", 10_000)
+    assert brief[-1] == FileChange("more", "... 5 more files", "... 5 added", 10_000, 10_000, (("added", 5),))
     whole = changes_between(tmp_path / "old", tmp_path / "new", WHOLE)
     assert [(each.diff.count("\n+"), each.unseen) for each in whole] == [(2000, 0)] * len(files)
 
@@ -208,7 +208,7 @@ def test_more_files_than_a_person_reads_are_counted(tmp_path: Path) -> None:
     old, new = folder(tmp_path, "old", {}), folder(tmp_path, "new", {f"{n:04}": "x" for n in range(BRIEF.files + 7)})
     found = changes_between(old, new)
     assert len(found) == BRIEF.files + 1
-    assert found[-1] == FileChange("more", "... 7 more files", "... 7 added", 7)
+    assert found[-1] == FileChange("more", "... 7 more files", "... 7 added", 7, 7, (("added", 7),))
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_diff_leads_from_the_old_text_to_the_new(
 
 def test_a_binary_file_that_is_added_or_removed_has_one_side(tmp_path: Path) -> None:
     found = changes(tmp_path, {"a.bin": b"\0"}, {"b.bin": b"\0\0"})
-    assert [change.diff for change in found] == ["- (a binary file of 1 bytes)", "+ (a binary file of 2 bytes)"]
+    assert [change.diff for change in found] == ["+ (a binary file of 2 bytes)", "- (a binary file of 1 bytes)"]
 
 
 def test_a_file_that_cannot_be_read_meanwhile_says_so(tmp_path: Path) -> None:

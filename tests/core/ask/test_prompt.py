@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from support.skill_folders import skill_folder
 from skillkit import ContentChangedError
 from skillkit.core.ask.prompt import pretty_json, prompt_for, source_text, stdin_text
 from skillkit.core.models.digest import manifest_of
-from skillkit.core.values.questions import FileChange, Prompt, PromptCommand
+from skillkit.core.values.questions import FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.core.values.runs import ScriptCommand
 
 SOURCE = "import os\nos.remove('x')\n"
@@ -65,7 +66,7 @@ def test_a_prompt_joins_what_would_run_with_what_is_known_of_it(tmp_path: Path) 
     assert [(flag.kind, flag.path, flag.line) for flag in shown.risks] == [("delete", "scripts/run.py", 2)]
     assert shown.changes is None
     assert shown.commands == (
-        PromptCommand("scripts/run.py", ("--to", "a b"), '{\n  "a": [\n    1,\n    2\n  ]\n}', SOURCE),
+        PromptCommand("scripts/run.py", ("--to", "a b"), '{\n  "a": [\n    1,\n    2\n  ]\n}', SOURCE, "python3"),
     )
     assert (shown.walls, shown.digest) == (("It cannot use the network.",), manifest_of(folder).digest)
     assert Prompt.from_context(shown.to_context()) == shown
@@ -74,7 +75,9 @@ def test_a_prompt_joins_what_would_run_with_what_is_known_of_it(tmp_path: Path) 
 def test_changes_since_the_last_approval_are_shown(tmp_path: Path) -> None:
     approved = made(tmp_path / "approved")
     folder = made(tmp_path, {"new.txt": "hello\n"})
-    assert prompt(folder, approved=approved).changes == (FileChange("added", "new.txt", "@@ -0,0 +1,1 @@\n+hello"),)
+    assert prompt(folder, approved=approved).changes == (
+        FileChange("added", "new.txt", "@@ -0,0 +1,1 @@\n+hello", added=1),
+    )
     assert prompt(folder, approved=folder).changes == ()
 
 
@@ -252,3 +255,31 @@ def test_words_that_are_no_text_can_be_kept(tmp_path: Path) -> None:
     folder = made(tmp_path)
     shown = prompt(folder, command(folder, script_arguments=(os.fsdecode(b"\xff"),)))
     assert shown.commands[0].argv == ("\\xff",)
+
+
+def test_the_script_about_to_run_is_the_first_change(tmp_path: Path) -> None:
+    """Not the alphabetically first file, which may be a picture."""
+    approved = made(tmp_path / "approved", {"a.png": "old", "b.py": "x\n", "SKILL.md": "one\n"})
+    folder = made(tmp_path, {"a.png": "\0new", "b.py": "x\ny\n", "SKILL.md": "two\n"})
+    (folder / "scripts/run.py").write_text(SOURCE + "print(1)\n")
+    changes = prompt(folder, approved=approved).changes
+    assert changes is not None
+    assert [change.path for change in changes] == ["scripts/run.py", "b.py", "SKILL.md", "a.png"]
+    assert [change.added for change in changes] == [1, 1, 1, 0]
+
+
+def test_what_is_too_many_to_show_is_counted_all_the_same(tmp_path: Path) -> None:
+    approved = made(tmp_path / "approved", {"gone.txt": "x\n"})
+    folder = made(tmp_path, {f"{number}.txt": "a\nb\n" for number in range(250)})
+    shown = prompt(folder, approved=approved)
+    assert shown.change_counts == {"added": 250, "removed": 1}
+    assert sum(change.added for change in shown.changes or ()) == 500
+    assert Prompt.from_context(json.loads(json.dumps(shown.to_context()))) == shown
+
+
+def test_the_heaviest_risks_come_first_and_what_the_walls_stop_last(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    near, far = RiskFlag("process", "", "scripts/run.py", 1, 20), RiskFlag("process", "", "b.sh", 1, 20)
+    stopped, worst = RiskFlag("network", "", "b.sh", 2, 60, True), RiskFlag("delete", "", "b.sh", 3, 95)
+    shown = replace(prompt(folder), risks=(far, stopped, near, worst))
+    assert shown.risks_by_weight == (worst, near, far, stopped)

@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.commands import BOUNDS
 
 from skillkit import GUARDED, STANDARD, TRUSTED, ScriptPolicy
-from skillkit.core.ask.reach import wall_sentences
+from skillkit.core.ask.reach import is_blocked, reach_marks, wall_sentences
 from skillkit.core.values.policy import Limits
 
 
@@ -144,3 +146,70 @@ def test_a_run_with_hosts_can_send_what_its_home_keeps() -> None:
     kept = replace(GUARDED, allowed_hosts=("api.example.com",))
     assert any("It can send what it kept there." in sentence for sentence in sentences(kept))
     assert not any("It can send what it kept there." in sentence for sentence in sentences(GUARDED))
+
+
+CLOSED = replace(BOUNDS, network=False, hosts=(), filesystem=False, workspace="", readable=(), writable=())
+CLOSED = replace(CLOSED, tier="bubblewrap", variables=(), all_variables=False, secrets=(), home="kept")
+
+
+def marks(granted: Sequence[str] = (), **opened: Any) -> list[tuple[str, str, str]]:
+    found = reach_marks(replace(CLOSED, argument_paths=True, **opened), granted)
+    return [(mark.name, mark.words, mark.state) for mark in found]
+
+
+def test_the_marks_of_a_guarded_run() -> None:
+    assert marks() == [
+        ("network", "no network", "closed"),
+        ("files", "no files", "closed"),
+        ("keys", "no keys", "closed"),
+        ("home", "own home, kept", "open"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("opened", "mark"),
+    [
+        ({"network": True}, ("network", "any network", "wide")),
+        ({"hosts": ("a.example",)}, ("network", "network: a.example", "open")),
+        ({"hosts": ("a.example",), "tier": "landlock"}, ("network", "no network", "closed")),
+        ({"workspace": "/work"}, ("files", "writes the workspace", "open")),
+        ({"granted": ("/a", "/b")}, ("files", "reads /a and 1 more", "open")),
+        ({"filesystem": True}, ("files", "all your files", "wide")),
+        ({"variables": ("LEVEL",)}, ("keys", "gets LEVEL", "open")),
+        ({"secrets": ("API_KEY",)}, ("keys", "gets API_KEY", "open")),
+        ({"all_variables": True}, ("keys", "all your variables", "wide")),
+        ({"home": "fresh"}, ("home", "fresh home", "closed")),
+        ({"tier": "none"}, ("files", "all your files, no walls", "wide")),
+    ],
+)
+def test_a_mark_says_how_far_it_is_open(opened: dict[str, Any], mark: tuple[str, str, str]) -> None:
+    assert mark in marks(**opened)
+
+
+EVERY_WALL = ("network", "home", "secrets", "writes", "programs", "variables", "variable TOKEN")
+
+
+def test_every_wall_stands_where_nothing_is_open_and_none_without_walls() -> None:
+    assert [wall for wall in EVERY_WALL if not is_blocked(wall, CLOSED)] == []
+    assert [wall for wall in EVERY_WALL if is_blocked(wall, replace(CLOSED, tier="none"))] == []
+    assert not is_blocked("", CLOSED)
+    assert not is_blocked("something else", CLOSED)
+
+
+@pytest.mark.parametrize(
+    ("opened", "walls"),
+    [
+        ({"network": True}, ["network"]),
+        ({"hosts": ("a.example",)}, ["network"]),
+        ({"workspace": "/work"}, ["writes"]),
+        ({"writable": ("/a",)}, ["home", "secrets", "writes"]),
+        ({"readable": ("/a",)}, ["secrets"]),
+        ({"filesystem": True}, ["home", "secrets", "writes"]),
+        ({"tier": "landlock"}, ["programs"]),
+        ({"variables": ("TOKEN",)}, ["variables", "variable TOKEN"]),
+        ({"secrets": ("OTHER",)}, ["variables"]),
+        ({"all_variables": True}, ["variables", "variable TOKEN"]),
+    ],
+)
+def test_what_is_open_blocks_nothing(opened: dict[str, Any], walls: list[str]) -> None:
+    assert [wall for wall in EVERY_WALL if not is_blocked(wall, replace(CLOSED, **opened))] == walls

@@ -318,6 +318,7 @@ def test_these_are_the_rules() -> None:
         "argument_paths_are_known",
         "loading_may_run",
         "approval_is_needed",
+        "signer_is_the_same",
     ]
 
 

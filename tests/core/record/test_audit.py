@@ -19,27 +19,38 @@ import pytest
 from skillkit.core.exceptions import AuditUnavailableError, ScriptError
 from skillkit.core.record import JSON, AuditLog, Checkpoint, Record, Verification
 from skillkit.core.record.chain import canonical_json, chained_row, exact_fields, first_link, record_from
+from skillkit.core.store.base import Store
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import StateStore
 
 RUN: dict[str, JSON] = {"skill": "pdf", "session": "one", "script": "scripts/extract.py", "exit_code": 0}
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[StateStore]:
-    store = StateStore(tmp_path / "state", busy_timeout=0.2)
+def store(tmp_path: Path, each_database: str) -> Iterator[Store]:
+    folder = tmp_path / "state"
+    store = StateStore(folder, busy_timeout=0.2) if each_database == "sqlite" else open_store(folder)
     yield store
     store.close()
 
 
 @pytest.fixture
-def log(store: StateStore) -> AuditLog:
+def log(store: Store) -> AuditLog:
     return AuditLog(store)
 
 
-def tamper(store: StateStore, *statements: str) -> None:
+def tamper(store: Store, *statements: str) -> None:
     """What someone with the file and time can do: drop the guards, then edit."""
+    if store.is_shared:
+        with store.connection() as shared:
+            guards = [f"alter table {name} disable trigger all" for name in ("audit", "meta")]
+            for statement in (*guards, *statements):
+                shared.execute(statement)
+        return
     store.close()
-    connection = sqlite3.connect(store.path)
+    connection = sqlite3.connect(store.place)
     names = [row[0] for row in connection.execute("select name from sqlite_master where type = 'trigger'")]
     for statement in (*(f"drop trigger {name}" for name in names), *statements):
         connection.execute(statement)
@@ -51,16 +62,15 @@ def fill(log: AuditLog, count: int) -> list[Record]:
     return [log.append("finished", {**RUN, "exit_code": number}) for number in range(count)]
 
 
-def test_a_record_comes_back_as_it_was_appended(log: AuditLog, store: StateStore) -> None:
+def test_a_record_comes_back_as_it_was_appended(log: AuditLog, store: Store) -> None:
     record = log.append("started", RUN)
-    assert (record.seq, record.kind, record.fields) == (1, "started", {**RUN, "world": store.world()})
+    told = {"world": store.world(), **({"login": "owner"} if store.is_shared else {})}
+    assert (record.seq, record.kind, record.fields) == (1, "started", {**RUN, **told})
     assert record.previous == first_link(store.world())
     assert list(log.records()) == [record]
 
 
-def test_every_record_names_its_world_whatever_the_caller_says(
-    log: AuditLog, store: StateStore, tmp_path: Path
-) -> None:
+def test_every_record_names_its_world_whatever_the_caller_says(log: AuditLog, store: Store, tmp_path: Path) -> None:
     for kind in ("started", "finished", "refused"):
         log.append(kind, {"skill": "demo", "world": "another"})
     assert {record.fields["world"] for record in log.records()} == {store.world()}
@@ -68,7 +78,8 @@ def test_every_record_names_its_world_whatever_the_caller_says(
     assert log.verify().ok
 
 
-def test_records_from_before_there_was_a_world_in_them_still_verify(log: AuditLog, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_records_from_before_there_was_a_world_in_them_still_verify(log: AuditLog, store: Store) -> None:
     fields = canonical_json(exact_fields(RUN))
     row = chained_row(
         seq=1,
@@ -84,10 +95,10 @@ def test_records_from_before_there_was_a_world_in_them_still_verify(log: AuditLo
     assert ["world" in record.fields for record in log.records()] == [False, True]
 
 
-def test_records_outlive_the_store(log: AuditLog, store: StateStore) -> None:
+def test_records_outlive_the_store(log: AuditLog, store: Store) -> None:
     records = fill(log, 3)
     store.close()
-    assert list(AuditLog(StateStore(store.folder)).records()) == records
+    assert list(AuditLog(open_store(store.folder)).records()) == records
 
 
 def test_each_record_follows_the_one_before(log: AuditLog) -> None:
@@ -142,6 +153,7 @@ def test_appending_while_reading_neither_blocks_nor_breaks(log: AuditLog) -> Non
     assert log.verify().count == 6
 
 
+@pytest.mark.own_file
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -152,23 +164,21 @@ def test_appending_while_reading_neither_blocks_nor_breaks(log: AuditLog) -> Non
         ("insert into audit select null, timestamp, kind, fields, previous, hash from audit", "only appended"),
     ],
 )
-def test_the_file_itself_refuses_to_change_records(
-    log: AuditLog, store: StateStore, statement: str, message: str
-) -> None:
+def test_the_file_itself_refuses_to_change_records(log: AuditLog, store: Store, statement: str, message: str) -> None:
     record = log.append("started", RUN)
     with pytest.raises(sqlite3.IntegrityError, match=message), store.connection() as connection:
         connection.execute(statement)
     assert list(log.records()) == [record]
 
 
-def test_a_changed_record_is_named(log: AuditLog, store: StateStore) -> None:
+def test_a_changed_record_is_named(log: AuditLog, store: Store) -> None:
     records = fill(log, 5)
     tamper(store, "update audit set fields = replace(fields, '\"exit_code\":2', '\"exit_code\":0') where seq = 3")
     problem = "Record 3 was altered: its content does not give its hash."
     assert log.verify() == Verification(ok=False, count=2, head=records[1].hash, broken_at=3, problem=problem)
 
 
-def test_a_removed_record_is_named(log: AuditLog, store: StateStore) -> None:
+def test_a_removed_record_is_named(log: AuditLog, store: Store) -> None:
     fill(log, 5)
     tamper(store, "delete from audit where seq = 2")
     verification = log.verify()
@@ -176,7 +186,7 @@ def test_a_removed_record_is_named(log: AuditLog, store: StateStore) -> None:
     assert verification.problem == "Record 2 is missing: the next one there is record 3."
 
 
-def test_reordered_records_are_named(log: AuditLog, store: StateStore) -> None:
+def test_reordered_records_are_named(log: AuditLog, store: Store) -> None:
     fill(log, 5)
     moves = ((3, 99), (4, 3), (99, 4))
     tamper(store, *(f"update audit set seq = {new} where seq = {old}" for old, new in moves))
@@ -184,20 +194,20 @@ def test_reordered_records_are_named(log: AuditLog, store: StateStore) -> None:
     assert (verification.ok, verification.broken_at) == (False, 3)
 
 
-def test_an_inserted_record_is_named(log: AuditLog, store: StateStore) -> None:
+def test_an_inserted_record_is_named(log: AuditLog, store: Store) -> None:
     fill(log, 3)
     columns = "timestamp, kind, fields, previous, hash"
     tamper(store, f"insert into audit (seq, {columns}) select -7, {columns} from audit where seq = 1")
     assert log.verify().problem == "Record -7 was inserted: records are numbered from 1."
 
 
-def test_a_log_moved_into_another_world_is_noticed(log: AuditLog, store: StateStore) -> None:
+def test_a_log_moved_into_another_world_is_noticed(log: AuditLog, store: Store) -> None:
     fill(log, 2)
     tamper(store, f"update meta set value = '{'0' * 32}' where key = 'world'")
     assert log.verify().broken_at == 1
 
 
-def test_a_removed_end_shows_against_a_checkpoint_kept_elsewhere(log: AuditLog, store: StateStore) -> None:
+def test_a_removed_end_shows_against_a_checkpoint_kept_elsewhere(log: AuditLog, store: Store) -> None:
     fill(log, 5)
     checkpoint = log.checkpoint()
     tamper(store, "delete from audit where seq > 3", "delete from meta where key = 'checkpoint'")
@@ -206,7 +216,7 @@ def test_a_removed_end_shows_against_a_checkpoint_kept_elsewhere(log: AuditLog, 
     assert (verification.ok, verification.broken_at, verification.count) == (False, 4, 3)
 
 
-def test_a_careless_cut_shows_against_the_checkpoint_in_the_file(log: AuditLog, store: StateStore) -> None:
+def test_a_careless_cut_shows_against_the_checkpoint_in_the_file(log: AuditLog, store: Store) -> None:
     fill(log, 5)
     log.checkpoint()
     tamper(store, "delete from audit where seq > 3")
@@ -215,7 +225,7 @@ def test_a_careless_cut_shows_against_the_checkpoint_in_the_file(log: AuditLog, 
     assert log.verify().problem == "The checkpoint that the file keeps of itself is unreadable: it was altered."
 
 
-def test_a_checkpoint_tells_where_the_log_ends(log: AuditLog, store: StateStore) -> None:
+def test_a_checkpoint_tells_where_the_log_ends(log: AuditLog, store: Store) -> None:
     empty = log.checkpoint()
     assert empty == Checkpoint(store.world(), 0, first_link(store.world()), empty.timestamp)
     record = fill(log, 2)[-1]
@@ -226,7 +236,7 @@ def test_a_checkpoint_tells_where_the_log_ends(log: AuditLog, store: StateStore)
     assert log.verify(checkpoint=later).ok
 
 
-def test_a_record_made_unreadable_is_still_shown_and_exported(log: AuditLog, store: StateStore) -> None:
+def test_a_record_made_unreadable_is_still_shown_and_exported(log: AuditLog, store: Store) -> None:
     fill(log, 3)
     tamper(store, "update audit set fields = '{\"x\": 1.5' where seq = 2")
     assert [record.fields for record in log.records()][1] == {"unreadable": '{"x": 1.5'}
@@ -245,7 +255,8 @@ def test_an_export_holds_what_was_hashed_line_by_line(log: AuditLog) -> None:
     assert list(log.export(after=2)) == list(log.export())[2:]
 
 
-def test_a_trigger_that_swallows_records_is_noticed(log: AuditLog, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_a_trigger_that_swallows_records_is_noticed(log: AuditLog, store: Store) -> None:
     fill(log, 1)
     tamper(store, "create trigger quiet before insert on audit begin select raise(ignore); end")
     with pytest.raises(AuditUnavailableError, match=r"does not start\. Something in the state file .* swallows"):
@@ -260,7 +271,8 @@ def refusal(log: AuditLog) -> str:
     return str(caught.value)
 
 
-def test_a_full_disk_refuses_the_record_and_leaves_the_rest(log: AuditLog, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_a_full_disk_refuses_the_record_and_leaves_the_rest(log: AuditLog, store: Store) -> None:
     records = fill(log, 2)
     with store.connection() as connection:
         pages = connection.execute("pragma page_count").fetchone()[0]
@@ -278,8 +290,10 @@ WRITE_UNTIL_IT_FAILS = """
 import resource, sys
 from skillkit.core.exceptions import AuditUnavailableError
 from skillkit.core.record import AuditLog
+from skillkit.core.store.base import Store
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import StateStore
-log = AuditLog(StateStore(sys.argv[1]))
+log = AuditLog(open_store(sys.argv[1]))
 log.append("started", {})
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
 kept = 1
@@ -292,8 +306,9 @@ except AuditUnavailableError as error:
 """
 
 
+@pytest.mark.own_file
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
-def test_a_write_that_the_system_refuses_loses_nothing_written_before(log: AuditLog, store: StateStore) -> None:
+def test_a_write_that_the_system_refuses_loses_nothing_written_before(log: AuditLog, store: Store) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRITE_UNTIL_IT_FAILS, store.folder], capture_output=True, text=True, check=True
     )
@@ -303,9 +318,10 @@ def test_a_write_that_the_system_refuses_loses_nothing_written_before(log: Audit
     assert (verification.ok, verification.count) == (True, int(kept))
 
 
-def test_a_locked_file_refuses_the_record_until_it_is_free(log: AuditLog, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_a_locked_file_refuses_the_record_until_it_is_free(log: AuditLog, store: Store) -> None:
     fill(log, 1)
-    holder = sqlite3.connect(store.path, isolation_level=None)
+    holder = sqlite3.connect(store.place, isolation_level=None)
     holder.execute("begin immediate")
     assert "is locked by another process" in refusal(log)
     holder.execute("rollback")
@@ -313,24 +329,27 @@ def test_a_locked_file_refuses_the_record_until_it_is_free(log: AuditLog, store:
     assert log.append("started", RUN).seq == 2
 
 
-def test_a_damaged_file_refuses_the_record(log: AuditLog, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_a_damaged_file_refuses_the_record(log: AuditLog, store: Store) -> None:
     fill(log, 50)
     store.close()
-    content = bytearray(store.path.read_bytes())
+    content = bytearray(Path(store.place).read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
-    store.path.write_bytes(content)
+    Path(store.place).write_bytes(content)
     message = refusal(log)
     assert "keep it as evidence" in message
     with pytest.raises(AuditUnavailableError, match="The audit cannot be read"):
         log.verify()
 
 
-def test_a_folder_in_place_of_the_file_refuses_the_record(log: AuditLog, store: StateStore) -> None:
-    store.path.mkdir(parents=True)
+@pytest.mark.own_file
+def test_a_folder_in_place_of_the_file_refuses_the_record(log: AuditLog, store: Store) -> None:
+    Path(store.place).mkdir(parents=True)
     assert "not a regular file" in refusal(log)
 
 
-def test_a_missing_table_refuses_the_record(log: AuditLog, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_a_missing_table_refuses_the_record(log: AuditLog, store: Store) -> None:
     fill(log, 1)
     tamper(store, "drop table audit")
     assert "does not look as skillkit made it (no such table: audit)" in refusal(log)
@@ -339,20 +358,22 @@ def test_a_missing_table_refuses_the_record(log: AuditLog, store: StateStore) ->
 WRITER = """
 import sys
 from skillkit.core.record import AuditLog
+from skillkit.core.store.base import Store
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import StateStore
-log = AuditLog(StateStore(sys.argv[1]))
+log = AuditLog(open_store(sys.argv[1]))
 for number in range(int(sys.argv[2])):
     record = log.append("finished", {"writer": sys.argv[3], "number": number})
     print(record.seq, record.hash, flush=True)
 """
 
 
-def writer(store: StateStore, count: int, name: str) -> subprocess.Popen[str]:
+def writer(store: Store, count: int, name: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", WRITER, str(store.folder), str(count), name]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_four_processes_writing_at_once_keep_one_chain(log: AuditLog, store: StateStore) -> None:
+def test_four_processes_writing_at_once_keep_one_chain(log: AuditLog, store: Store) -> None:
     writers = [writer(store, 150, str(name)) for name in range(4)]
     assert [process.communicate()[1] for process in writers] == [""] * 4
     assert (log.verify().ok, log.verify().count) == (True, 600)
@@ -370,10 +391,11 @@ def test_threads_writing_at_once_keep_one_chain(log: AuditLog) -> None:
     assert (log.verify().ok, log.verify().count) == (True, 400)
 
 
-def test_a_file_that_another_thread_began_anew_keeps_a_chain_of_its_own(log: AuditLog, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_a_file_that_another_thread_began_anew_keeps_a_chain_of_its_own(log: AuditLog, store: Store) -> None:
     """The numbers fit: one record was in the file that is gone, and one is in the new one."""
     log.append("started", RUN)
-    store.path.rename(store.path.with_suffix(".gone"))
+    Path(store.place).rename(Path(store.place).with_suffix(".gone"))
     other = threading.Thread(target=AuditLog(store).append, args=("started", RUN))
     other.start()
     other.join()
@@ -381,8 +403,8 @@ def test_a_file_that_another_thread_began_anew_keeps_a_chain_of_its_own(log: Aud
     assert (log.verify().ok, log.verify().count) == (True, 2)
 
 
-def test_two_stores_of_one_world_in_one_process_keep_one_chain(log: AuditLog, store: StateStore) -> None:
-    other = StateStore(store.folder)
+def test_two_stores_of_one_world_in_one_process_keep_one_chain(log: AuditLog, store: Store) -> None:
+    other = open_store(store.folder)
     for _ in range(5):
         log.append("started", RUN)
         AuditLog(other).append("finished", RUN)
@@ -391,7 +413,7 @@ def test_two_stores_of_one_world_in_one_process_keep_one_chain(log: AuditLog, st
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_killing_the_writer_loses_no_acknowledged_record(log: AuditLog, store: StateStore) -> None:
+def test_killing_the_writer_loses_no_acknowledged_record(log: AuditLog, store: Store) -> None:
     acknowledged: dict[int, str] = {}
     for after in (1, 7, 40, 200):
         process = writer(store, 1_000_000, "victim")
@@ -427,21 +449,21 @@ def test_killing_the_writer_loses_no_acknowledged_record(log: AuditLog, store: S
     ],
 )
 def test_each_record_is_mirrored_once_at_the_level_of_its_outcome(
-    log: AuditLog, store: StateStore, caplog: pytest.LogCaptureFixture, kind: str, fields: dict[str, JSON], level: int
+    log: AuditLog, store: Store, caplog: pytest.LogCaptureFixture, kind: str, fields: dict[str, JSON], level: int
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="skillkit.audit")
     record = log.append(kind, fields)
     (entry,) = [entry for entry in caplog.records if entry.name == "skillkit.audit"]
     assert (entry.levelno, entry.getMessage()) == (level, next(log.export()))
-    content = {**fields, "world": store.world()}
+    content = {**fields, "world": store.world(), **({"login": "owner"} if store.is_shared else {})}
     mirrored = {"seq": 1, "timestamp": record.timestamp, "kind": kind, **content, "hash": record.hash}
     assert entry.__dict__["skillkit"] == mirrored
 
 
 def test_a_program_without_logging_prints_nothing(tmp_path: Path) -> None:
     code = (
-        "import sys; from skillkit.core.record import AuditLog; from skillkit.core.store.state import StateStore; "
-        "AuditLog(StateStore(sys.argv[1])).append('refused', {})"
+        "import sys; from skillkit.core.record import AuditLog; from skillkit.core.store.opening import open_store; "
+        "AuditLog(open_store(sys.argv[1])).append('refused', {})"
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")

@@ -26,7 +26,7 @@ from skillkit.core.record.chain import (
     record_from,
     verification_of,
 )
-from skillkit.core.store.audit_rows import Row
+from skillkit.core.store.base import Row
 
 WORLD = "0123456789abcdef0123456789abcdef"
 MOMENT = "2026-01-02T03:04:05.000006Z"

@@ -246,3 +246,24 @@ def test_any_text_is_accepted_and_masking_twice_is_masking_once(text: str, argv:
     once = redacted_text(text)
     assert redacted_text(once) == once
     assert len(redacted_arguments(text, argv).shown) <= 256
+
+
+@pytest.mark.parametrize(
+    ("argv", "shown"),
+    [
+        (["PWD=/home/ana/project"], True),
+        (["--env", "OLDPWD=/home/me/my project"], True),
+        (["--session", "work"], True),
+        (["--session=late-night"], True),
+        (["PWD=hunter2"], False),
+        (["Driver=x;UID=sa;PWD=/aB3xQ9zR7tK2mN8pL4wZ"], False),
+        (["--session", "a8f5f167f44f4964e6c998dee827110c"], False),
+        (["--session", "hunter2"], False),
+        (["pwd=/not/the/shells"], False),
+    ],
+)
+def test_the_shells_folder_and_a_session_with_a_plain_name_are_no_secrets(argv: list[str], shown: bool) -> None:
+    told = redacted_arguments(None, argv).shown
+    assert ("[masked]" not in told) is shown
+    if shown:
+        assert "[masked]" not in redacted_text(" ".join(argv))

@@ -11,7 +11,7 @@ from support.running import needs, runnable
 
 from skillkit import STANDARD
 from skillkit.core.run.hints.failure import Failure
-from skillkit.core.run.hints.programs import missing_program as hint_about
+from skillkit.core.run.hints.missing import missing_program as hint_about
 
 
 def missing_program(said: str, path: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from skillkit.core.store.audit_rows import AuditRows, Head, Row
+from skillkit.core.store.audit_rows import AuditRows
+from skillkit.core.store.base import Head, Row
 from skillkit.core.store.state import StateStore
 
 
@@ -32,30 +33,31 @@ def test_a_row_is_appended_behind_whatever_is_last(store: StateStore) -> None:
         return row_after(head)
 
     for _ in range(2):
-        AuditRows(store).append(noted)
+        store.append(noted)
     assert heads == [Head(store.world(), 0, None), Head(store.world(), 1, "hash 1")]
     assert [row[0] for row in rows.read(after=0)] == [1, 2]
 
 
 def test_a_row_follows_our_own_last_one_only_while_nobody_else_wrote(store: StateStore) -> None:
-    rows, others = AuditRows(store), AuditRows(store)
+    others = StateStore(store.folder)
+    rows = AuditRows(store)
     heads: list[int] = []
 
     def noted(head: Head) -> Row:
         heads.append(head.seq)
         return row_after(head)
 
-    rows.append(noted)
-    rows.append(noted)
+    store.append(noted)
+    store.append(noted)
     others.append(row_after)
-    rows.append(noted)
+    others.close()
+    store.append(noted)
     assert heads == [0, 1, 2, 3], "after another's row it is tried behind our own, then behind the last"
     assert [row[0] for row in rows.read(after=0)] == [1, 2, 3, 4]
 
 
 def test_a_row_does_not_follow_into_another_file(store: StateStore) -> None:
-    rows = AuditRows(store)
-    rows.append(row_after)
+    store.append(row_after)
     first = store.world()
     for name in os.listdir(store.folder):
         os.unlink(store.folder / name)
@@ -65,7 +67,7 @@ def test_a_row_does_not_follow_into_another_file(store: StateStore) -> None:
         heads.append(head)
         return row_after(head)
 
-    rows.append(noted)
+    store.append(noted)
     assert heads == [Head(store.world(), 0, None)]
     assert store.world() != first
 
@@ -73,7 +75,7 @@ def test_a_row_does_not_follow_into_another_file(store: StateStore) -> None:
 def test_rows_are_read_in_both_directions_across_pages(store: StateStore) -> None:
     rows = AuditRows(store)
     for _ in range(1_003):
-        rows.append(row_after)
+        store.append(row_after)
     numbers = [row[0] for row in rows.read(after=0)]
     assert numbers == list(range(1, 1_004))
     assert [row[0] for row in rows.read(after=0, newest_first=True)] == numbers[::-1]

@@ -12,7 +12,8 @@ from support.asking import request_named
 
 from skillkit import ConfigurationError, Option, OptionAnswer
 from skillkit.core.store import request_rows as rows
-from skillkit.core.store.request_rows import LEASE_SECONDS, Moment, Question, Ticket
+from skillkit.core.store.base import Moment
+from skillkit.core.store.request_rows import LEASE_SECONDS, Question, Ticket
 from skillkit.core.store.state import StateStore
 
 NOW = Moment("boot", 1_000.0, 50_000.0)

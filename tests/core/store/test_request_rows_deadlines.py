@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from skillkit.core.store import request_rows
-from skillkit.core.store.request_rows import Life, Moment, boot_id, moment_now, steady_seconds
+from skillkit.core.store import base
+from skillkit.core.store.base import Moment, boot_id, moment_now, steady_seconds
+from skillkit.core.store.request_rows import Life
 
 CREATED = 1000.0
 DEADLINE = Moment("boot", 50.0, CREATED + 10)
@@ -42,7 +43,7 @@ def test_where_boots_cannot_be_told_apart_both_clocks_must_agree(steady: float, 
 
 def test_now_goes_on_while_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
     before = moment_now()
-    monkeypatch.setattr("skillkit.core.store.request_rows.time.time", lambda: 0.0)
+    monkeypatch.setattr("skillkit.core.store.base.time.time", lambda: 0.0)
     after = moment_now()
     assert after.wall == 0.0
     assert after.boot == before.boot == boot_id()
@@ -72,7 +73,7 @@ def test_the_start_of_the_machine_is_known_by_what_the_system_says_or_by_nothing
     for name, content in files.items():
         if content is not None:
             (tmp_path / name).write_bytes(content)
-        monkeypatch.setattr(request_rows, "BOOT_ID_FILE", tmp_path / name)
+        monkeypatch.setattr(base, "BOOT_ID_FILE", tmp_path / name)
         found[name] = boot_id.__wrapped__()
     assert found == {"said": "3f2a", "no text": "", "missing": ""}
 

@@ -12,7 +12,10 @@ from support.asking import in_threads, request_named
 from skillkit import OptionRequest, RequestClosedError, World
 from skillkit.core.store.requests import PastRequest
 
+pytestmark = pytest.mark.usefixtures("each_database")
 
+
+@pytest.mark.own_file
 def test_the_mark_changes_with_every_commit_of_anybody(tmp_path: Path) -> None:
     with World(tmp_path) as world, World(tmp_path) as other:
         assert world.change_mark() == (0, 0, 0), "looking makes no file"
@@ -43,6 +46,7 @@ def test_who_waits_for_a_change_is_told_of_a_commit_and_else_waits_the_time(tmp_
         assert world.wait_for_change(changed, 30, cancel) == changed
 
 
+@pytest.mark.own_file
 def test_a_mark_of_another_connection_is_another_mark(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         world.open(request_named("own"))

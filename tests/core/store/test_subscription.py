@@ -16,9 +16,9 @@ from support.running import wait_for
 
 from skillkit import OptionAnswer, StateUnavailableError
 from skillkit.core.store import request_rows as rows
-from skillkit.core.store import requests
 from skillkit.core.store import subscription as watching
-from skillkit.core.store.request_rows import Question, Ticket, moment_now, steady_seconds
+from skillkit.core.store.base import moment_now, steady_seconds
+from skillkit.core.store.request_rows import Question, Ticket
 from skillkit.core.store.requests import Requests
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.subscription import Subscriber, Subscription
@@ -65,7 +65,7 @@ def ticket_in(store: StateStore, name: str = "run") -> Ticket:
 
 def answer(store: StateStore, ticket: Ticket) -> None:
     with store.connection() as connection:
-        rows.write_answer(connection, ticket.seq, OptionAnswer("no", "web", 1.0, "run"), rows.moment_now())
+        rows.write_answer(connection, ticket.seq, OptionAnswer("no", "web", 1.0, "run"), moment_now())
 
 
 def waiter_for(ticket: Ticket, seconds: float = 30, cancel: threading.Event | None = None) -> Subscriber:
@@ -226,7 +226,7 @@ def test_a_lease_is_renewed_every_two_seconds(
     now = steady_seconds()
     watcher._renewed = 100.0
     monkeypatch.setattr(watching, "steady_seconds", lambda: 100.0 + seconds)
-    monkeypatch.setattr(requests, "moment_now", lambda: replace(moment_now(), steady=now + 50))
+    monkeypatch.setattr(store, "now", lambda: replace(moment_now(), steady=now + 50))
     watcher._look((waiter,), is_stale=False)
     assert (lease(store, ticket) == now + 50 + rows.LEASE_SECONDS) is is_renewed
     assert (lease(store, ticket) == before) is not is_renewed

@@ -14,21 +14,24 @@ import pytest
 from support.commands import BOUNDS
 
 from skillkit import ConfigurationError
-from skillkit.core.store.state import StateStore
+from skillkit.core.store.base import Moment, Store
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.trust import SESSION_APPROVAL_SECONDS, StandingApprovals
 
 PDF: dict[str, Any] = {"skill": "pdf", "folder": "/skills/pdf", "channel": "terminal", "walls": BOUNDS}
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[StateStore]:
-    store = StateStore(tmp_path / "state")
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(tmp_path / "state")
     yield store
     store.close()
 
 
 @pytest.fixture
-def approvals(store: StateStore) -> StandingApprovals:
+def approvals(store: Store) -> StandingApprovals:
     return StandingApprovals(store)
 
 
@@ -49,6 +52,7 @@ def test_a_session_approval_covers_the_same_skill_in_the_same_session_with_the_s
         assert approvals.covering(session, skill, digest, BOUNDS) is None
 
 
+@pytest.mark.own_file
 def test_a_new_content_takes_the_place_of_the_old_one(approvals: StandingApprovals) -> None:
     approvals.approve_in_session("one", digest="d1", **PDF)
     approvals.approve_in_session("one", digest="d2", **PDF)
@@ -62,11 +66,11 @@ def test_a_session_approval_needs_a_session(approvals: StandingApprovals) -> Non
     assert approvals.trusted() == []
 
 
-def test_another_process_of_the_same_session_is_covered(approvals: StandingApprovals, store: StateStore) -> None:
+def test_another_process_of_the_same_session_is_covered(approvals: StandingApprovals, store: Store) -> None:
     approvals.approve_in_session("one", digest="d1", **PDF)
     code = (
-        "import sys\nfrom skillkit.core.store.trust import StandingApprovals\nfrom skillkit.core.store.state import StateStore\n"
-        "store = StateStore(sys.argv[1])\n"
+        "import sys\nfrom skillkit.core.store.trust import StandingApprovals\nfrom skillkit.core.store.opening import open_store\n"
+        "store = open_store(sys.argv[1])\n"
         "from skillkit.core.values.bounds import Bounds\nstanding, walls = StandingApprovals(store), Bounds.from_text(sys.argv[2])\n"
         "print([bool(standing.covering(each, 'pdf', 'd1', walls)) for each in ('one', 'two')])\nstore.close()"
     )
@@ -76,12 +80,12 @@ def test_another_process_of_the_same_session_is_covered(approvals: StandingAppro
 
 
 def test_an_old_session_approval_is_worth_nothing_and_is_cleared_away_while_trust_stays(
-    approvals: StandingApprovals, store: StateStore, monkeypatch: pytest.MonkeyPatch
+    approvals: StandingApprovals, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     approvals.approve_in_session("one", digest="d1", **PDF)
     approvals.trust(digest="t1", **PDF)
     later = time.time() + SESSION_APPROVAL_SECONDS + 1
-    monkeypatch.setattr("skillkit.core.store.trust.time.time", lambda: later)
+    monkeypatch.setattr(store, "now", lambda: Moment("", 0.0, later))
     assert approvals.covering("one", "pdf", "d1", BOUNDS) is None
     assert approvals.covering("one", "pdf", "t1", BOUNDS) is not None
     approvals.approve_in_session("two", digest="d2", **PDF)
@@ -102,6 +106,7 @@ def test_trust_covers_every_session_until_it_is_removed(approvals: StandingAppro
     assert approvals.covering("any", "pdf", "d1", BOUNDS) is None
 
 
+@pytest.mark.own_file
 def test_trusting_a_new_content_ends_the_trust_in_the_old_one(approvals: StandingApprovals) -> None:
     approvals.trust(digest="d1", **PDF)
     approvals.trust(digest="d2", **PDF)
@@ -109,6 +114,7 @@ def test_trusting_a_new_content_ends_the_trust_in_the_old_one(approvals: Standin
     assert approvals.covering("any", "pdf", "d1", BOUNDS) is None
 
 
+@pytest.mark.own_file
 def test_two_copies_of_a_skill_are_trusted_one_by_one(approvals: StandingApprovals) -> None:
     for folder in ("/b", "/a"):
         approvals.trust(skill="pdf", folder=Path(folder), digest=f"of{folder}", channel="cli", walls=BOUNDS)
@@ -126,6 +132,7 @@ def test_removing_trust_leaves_session_approvals_alone(approvals: StandingApprov
     assert cover.kind == "session"
 
 
+@pytest.mark.own_file
 def test_the_last_approved_content_is_known_whatever_kind_of_approval_it_was(approvals: StandingApprovals) -> None:
     assert approvals.last_approved_digest("pdf", "/skills/pdf") is None
     approvals.approve_in_session("one", digest="d1", **PDF)
@@ -138,6 +145,7 @@ def test_the_last_approved_content_is_known_whatever_kind_of_approval_it_was(app
     assert approvals.digests() == {"d1", "d2", "d3"}
 
 
+@pytest.mark.own_file
 def test_a_folder_is_the_same_by_whatever_link_it_is_reached(approvals: StandingApprovals, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
@@ -148,13 +156,15 @@ def test_a_folder_is_the_same_by_whatever_link_it_is_reached(approvals: Standing
     ]
 
 
-def test_looking_makes_no_file(approvals: StandingApprovals, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_looking_makes_no_file(approvals: StandingApprovals, store: Store) -> None:
     assert approvals.covering("one", "pdf", "d1", BOUNDS) is None
     assert (approvals.trusted(), approvals.digests()) == ([], frozenset())
     assert approvals.last_approved_digest("pdf", "/x") is None
     assert not store.folder.exists()
 
 
+@pytest.mark.own_file
 def test_a_folder_that_is_no_utf8_can_be_trusted(approvals: StandingApprovals) -> None:
     approvals.trust(skill="p\udcff", folder="/skills/\udcff", digest="d1", channel="cli", walls=BOUNDS)
     assert approvals.covering(None, "p\udcff", "d1", BOUNDS) is not None
@@ -162,8 +172,9 @@ def test_a_folder_that_is_no_utf8_can_be_trusted(approvals: StandingApprovals) -
     assert len(approvals.remove_trust("p\udcff", folder="/skills/\udcff")) == 1
 
 
+@pytest.mark.own_file
 @pytest.mark.parametrize(("kind", "session"), [("trust", "one"), ("session", ""), ("other", "one")])
-def test_the_file_itself_keeps_the_two_kinds_apart(store: StateStore, kind: str, session: str) -> None:
+def test_the_file_itself_keeps_the_two_kinds_apart(store: Store, kind: str, session: str) -> None:
     values = (kind, session, "pdf", "/x", "d", "cli", 0.0)
     statement = """insert into approvals (kind, session, skill, folder, digest, channel, approved_at)
         values (?, ?, ?, ?, ?, ?, ?)"""
@@ -210,16 +221,17 @@ def test_a_session_whose_name_is_no_unicode_can_be_ended(approvals: StandingAppr
     assert approvals.in_sessions() == []
 
 
-def test_looking_for_session_approvals_makes_no_world(approvals: StandingApprovals, store: StateStore) -> None:
+@pytest.mark.own_file
+def test_looking_for_session_approvals_makes_no_world(approvals: StandingApprovals, store: Store) -> None:
     assert (approvals.in_sessions(), approvals.end_in_sessions()) == ([], [])
     assert not store.folder.exists()
 
 
 def test_an_approval_for_a_session_holds_thirty_days_and_not_a_moment_longer(
-    approvals: StandingApprovals, monkeypatch: pytest.MonkeyPatch
+    approvals: StandingApprovals, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = approvals.approve_in_session("one", digest="d1", **PDF)
     for age, holds in ((30 * 86_400 - 1, True), (30 * 86_400, False)):
-        monkeypatch.setattr("skillkit.core.store.trust.time.time", lambda age=age: given.approved_at + age)
+        monkeypatch.setattr(store, "now", lambda age=age: Moment("", 0.0, given.approved_at + age))
         assert (approvals.covering("one", "pdf", "d1", BOUNDS) is not None) is holds
         assert bool(approvals.in_sessions()) is holds

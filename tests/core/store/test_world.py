@@ -23,11 +23,13 @@ from skillkit import (
     World,
 )
 from skillkit.core.store import request_rows
-from skillkit.core.store.request_rows import moment_now
+from skillkit.core.store.base import moment_now
 from skillkit.core.store.requests import question_from
 from skillkit.core.store.trust import StandingApprovals
 
 YES_ONCE = ("yes_once",)
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 
 @pytest.fixture
@@ -79,6 +81,7 @@ def test_an_option_that_is_not_offered_is_refused_and_the_question_stays_open(wo
         world.answer(request.id, "b", "web")
 
 
+@pytest.mark.own_file
 def test_an_unknown_request_is_named_and_asking_makes_no_world(tmp_path: Path, world: World) -> None:
     with pytest.raises(RequestClosedError, match=r"There is no request 'x' in this world\. See what is waiting"):
         world.answer("x", "a", "web")
@@ -186,6 +189,7 @@ def test_waiting_is_no_busy_loop(world: World) -> None:
     assert 2 < cancel.looks < 30
 
 
+@pytest.mark.own_file
 def test_a_closed_world_holds_no_file_and_opens_again(tmp_path: Path) -> None:
     log = tmp_path / "state/state.sqlite3-wal"
     with World(tmp_path / "state") as world:
@@ -226,7 +230,7 @@ def test_a_clock_that_jumps_neither_answers_nor_ends_a_question(
     with in_threads(1, lambda: world.ask("T?", "", ["a"], expires_in=60)) as (asking,):
         request = only_pending(world)
         real = time.time
-        monkeypatch.setattr("skillkit.core.store.request_rows.time.time", lambda: real() + jump)
+        monkeypatch.setattr("skillkit.core.store.base.time.time", lambda: real() + jump)
         time.sleep(0.3)
         assert not asking.done()
         assert world.pending() == [request]
@@ -241,12 +245,13 @@ def test_a_clock_that_jumps_does_not_keep_a_question_from_expiring(
     with in_threads(1, lambda: world.ask("T?", "", ["a"], expires_in=1)) as (asking,):
         only_pending(world)
         real = time.time
-        monkeypatch.setattr("skillkit.core.store.request_rows.time.time", lambda: real() + jump)
+        monkeypatch.setattr("skillkit.core.store.base.time.time", lambda: real() + jump)
         with pytest.raises(ApprovalUnavailableError, match="in time"):
             asking.result(30)
     assert [past.outcome for past in world.history()] == ["expired"]
 
 
+@pytest.mark.own_file
 def test_a_request_of_an_earlier_boot_that_nobody_can_wait_for_is_gone(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +260,7 @@ def test_a_request_of_an_earlier_boot_that_nobody_can_wait_for_is_gone(
         held = only_pending(world)
         kept = world.open(request_named("kept"), expires_in=3600)
         with monkeypatch.context() as patch:
-            patch.setattr("skillkit.core.store.request_rows.boot_id", lambda: "after a restart")
+            patch.setattr("skillkit.core.store.base.boot_id", lambda: "after a restart")
             assert [request.id for request in world.pending()] == [kept.id]
             with pytest.raises(RequestClosedError, match="has lost whoever asked"):
                 world.answer(held.id, "a", "web")
@@ -304,7 +309,7 @@ def test_an_asker_who_renews_its_lease_while_somebody_looks_is_seen(world: World
     cancel = threading.Event()
     with in_threads(1, lambda: world.ask("T?", "", ["a"], cancel=cancel)):
         only_pending(world)
-        now = moment_now()
+        now = world._store.now()
         with world._store.connection() as connection:
             (row,) = request_rows.pending_rows(connection)
             seen = [request_rows.is_alive(connection, row.life, now.after(seconds)) for seconds in (-1, 0, 1, 60)]
@@ -415,6 +420,7 @@ def test_a_question_that_does_not_fit_is_refused_with_the_rule(
     assert world.pending() == []
 
 
+@pytest.mark.own_file
 def test_a_file_that_cannot_be_used_is_an_error_and_no_answer(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state/state.sqlite3").write_bytes(b"hello " * 1000)
@@ -422,6 +428,7 @@ def test_a_file_that_cannot_be_used_is_an_error_and_no_answer(tmp_path: Path) ->
         world.ask("T?", "", ["a"])
 
 
+@pytest.mark.own_file
 def test_a_world_that_is_removed_while_somebody_waits_is_asked_anew(world: World) -> None:
     with in_threads(1, lambda: world.ask("T?", "", ["a"], expires_in=60)) as (asking,):
         request = only_pending(world)
@@ -445,6 +452,7 @@ def test_history_is_kept_within_bounds_and_what_is_pending_is_never_dropped(
     assert [past.request.id for past in world.history(2)] == ["11", "10"]
 
 
+@pytest.mark.own_file
 @pytest.mark.parametrize(
     "condition", ["state = 'pending'", "id = 'x' order by seq desc limit 1", "seq = 7"], ids=["all", "id", "seq"]
 )

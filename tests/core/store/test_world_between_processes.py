@@ -20,6 +20,7 @@ from skillkit import ApprovalUnavailableError, RequestClosedError, World
 from skillkit.core.store.request_rows import LEASE_SECONDS
 
 pytestmark = [
+    pytest.mark.usefixtures("each_database"),
     pytest.mark.slow,
     pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL and fork"),
 ]
@@ -169,7 +170,7 @@ def test_whoever_is_killed_leaves_the_others_answered_and_nothing_stuck(world: W
     with in_threads(1, lambda: world.ask("Still there?", "", ["yes"])) as (asking,):
         world.answer(only_pending(world).id, "yes", "test")
         assert asking.result(30).option_id == "yes"
-    with world._store.connection() as connection:
+    with world._store.local.connection() as connection:
         assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
         assert connection.execute("select count(*) from requests where state = 'pending'").fetchone() == (0,)
 

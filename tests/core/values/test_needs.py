@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.grants import grant_label
 from skillkit.core.values.needs import GRANT_KINDS, NEED_KINDS, Grant, Need
 
 
@@ -46,3 +47,13 @@ def test_a_need_of_unknown_kind_or_source_is_refused() -> None:
         Need("wish", "thing", "declared", "SKILL.md:3")
     with pytest.raises(ValueError, match="a need is one of"):
         Need("host", "thing", "guessed", "SKILL.md:3")
+
+
+@pytest.mark.parametrize(("name", "is_offered"), [("*", False), ("*:8443", False), ("*.github.com", True)])
+def test_a_host_without_a_name_is_no_tick(name: str, is_offered: bool) -> None:
+    assert (Need("host", name, "inferred", "a.py:1").grant is not None) is is_offered
+
+
+def test_a_grant_of_all_hosts_is_told_for_what_it_is() -> None:
+    assert grant_label(Grant("host", "*")) == "any public host"
+    assert grant_label(Grant("host", "*.github.com")) == "the host *.github.com"

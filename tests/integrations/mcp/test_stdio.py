@@ -128,7 +128,7 @@ def test_a_host_that_shows_three_lines_or_the_field_alone_says_what_would_run(ta
     assert first.startswith("Run ")
     assert first.endswith(': scripts/go.sh --now "two words"')
     assert risks == "Risks: network"
-    assert reach.startswith("Reach: no network; writes ")
+    assert reach == "Reach: no network; no files; own home, kept"
     assert form.requested_schema["properties"]["answer"]["title"] == first == form.message.splitlines()[-1].strip()
 
 

@@ -40,8 +40,6 @@ class Host:
     cancel: tuple[str, ...] = ("\x1b",)
     cancels_by_quitting: bool = False
     """Where its own key tells the server nothing."""
-    may_miss_servers: bool = False
-    """It gives a server up that does not answer at once; then there is nothing to see."""
     form_begins: str = ""
     """The row before our words in the form; where there is none, they begin with the row that names the script."""
     form_rows: int = 8

@@ -276,7 +276,6 @@ CLINE = Host(
     ready="Auto-approve",
     gates={"any other key to close": "\x1b"},
     cancels_by_quitting=True,
-    may_miss_servers=True,
 )
 
 

@@ -14,9 +14,9 @@ from skillkit.web.html import _environment
 
 TEMPLATES = {each.name: each.read_text() for each in (files("skillkit.web") / "html").iterdir() if ".html" in each.name}
 ELEMENTS = frozenset(
-    "a body br button code dd details div dl dt fieldset footer form h1 h2 h3 head header html input label legend li link main mark "
-    "meta nav noscript ol option p path pre script section select small span strong summary svg table tbody td th "
-    "thead time title tr ul".split()
+    "a body br button code dd details dialog div dl dt fieldset footer form h1 h2 h3 head header html input kbd label "
+    "legend li link main mark meta nav noscript ol option p path pre progress script section select small span strong "
+    "summary svg table tbody td th thead time title tr ul".split()
 )
 FORBIDDEN = re.compile(r"on.*|style|srcdoc|http-equiv")
 ADDRESSES = ("action", "formaction", "href", "src")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,8 +14,8 @@ from support.page_visits import Visit, asked, expire, form_shown_ago, prompt_of,
 
 from skillkit import Option, OptionRequest
 from skillkit.web.access import FORM_SECONDS
+from skillkit.web.views.answers import CAREFUL_SECONDS
 from skillkit.web.views.prompt import fingerprint
-from skillkit.web.views.requests import CAREFUL_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,8 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
 def test_each_button_gives_its_answer(visit: Visit, option: str) -> None:
     request = asked(visit.world, f"each-{option}")
     answered = visit.answer(request.id, option)
-    assert (answered.status_code, answered.headers["location"]) == (303, f"/?answered={request.id}")
+    assert answered.status_code == 303
+    assert f"?answered={request.id}" in answered.headers["location"]
     answer = visit.world.collect(request.id)
     assert answer is not None
     assert (answer.option_id, answer.channel) == (option, "web")
@@ -170,3 +173,57 @@ def test_an_unknown_request_is_not_found(visit: Visit) -> None:
     form = {"token": "x", "option": "no"}
     assert visit.client.post("/requests/unknown/answer", data=form, headers=visit.origin).status_code == 404
     assert visit.client.post("/requests/unknown", headers=visit.origin).status_code == 405
+
+
+def test_after_an_answer_comes_the_next_request_and_then_the_list(tmp_path: Path) -> None:
+    with visiting(tmp_path) as visit:
+        for name in ("one", "two"):
+            asked(visit.world, name)
+        first, second = (visit.answer(name, "no").headers["location"] for name in ("one", "two"))
+        assert (first, second) == ("/requests/two?answered=one", "/?answered=two")
+
+
+def test_a_yes_for_the_session_counts_the_others_that_it_may_cover(tmp_path: Path) -> None:
+    with visiting(tmp_path) as visit:
+        for name in ("one", "two", "three"):
+            asked(visit.world, name)
+        asked(visit.world, "other", prompt_of(skill="another"))
+        location = visit.answer("one", "yes_in_session").headers["location"]
+        assert location == "/?answered=one&covered=2"
+        assert "2 other requests of the same skill and session" in text_of(visit.client.get(location).text)
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[tuple[Visit, dict[str, str]]]:
+    """Three alike and one that is not, with the fields of the form on the list."""
+    with visiting(tmp_path) as visit:
+        for number in range(3):
+            asked(visit.world, f"r{number}", prompt_of(argv=(f"--page={number}",)))
+        asked(visit.world, "other", prompt_of(skill="another"))
+        page = visit.client.get("/").text
+        fields = {name: re.findall(rf'name="{name}" value="([^"]+)"', page) for name in ("token", "group")}
+        yield visit, {name: found for name, (found,) in fields.items()}
+
+
+def decline(visit: Visit, fields: dict[str, str], **headers: str) -> httpx.Response:
+    return visit.client.post("/groups/answer", data=fields, headers={**visit.origin, **headers})
+
+
+def test_a_no_to_a_group_answers_exactly_its_requests_with_one_reason(group: tuple[Visit, dict[str, str]]) -> None:
+    visit, fields = group
+    answered = decline(visit, {**fields, "reason": "too many"})
+    assert (answered.status_code, answered.headers["location"]) == (303, "/?declined=3")
+    assert [request.id for request in visit.world.pending()] == ["other"]
+    answers = [past.answer for past in visit.world.history() if past.answer]
+    assert {(each.option_id, each.channel, each.reason) for each in answers} == {("no", "web", "too many")}
+
+
+def test_a_group_that_is_not_as_it_was_shown_is_not_answered(group: tuple[Visit, dict[str, str]]) -> None:
+    visit, fields = group
+    assert decline(visit, {**fields, "token": "x"}).status_code == 403
+    assert decline(visit, {**fields, "group": "0" * 16}).status_code == 403
+    assert decline(visit, fields, origin="http://evil.example").status_code == 403
+    asked(visit.world, "r3", prompt_of(argv=("--page=3",)))
+    late = decline(visit, fields)
+    assert (late.status_code, "The group changed" in late.text) == (403, True)
+    assert len(visit.world.pending()) == 5

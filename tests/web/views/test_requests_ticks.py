@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -89,3 +90,13 @@ def test_the_api_offers_and_takes_the_same(visit: Visit) -> None:
     choice = {"option_id": "yes_once", "grants": [KEY.id], "reason": ""}
     answered = visit.client.post(f"{place}/answer", json=choice, headers=visit.bearer).json()["answer"]
     assert (answered["grants"], answered["reason"]) == ([KEY.id], "")
+
+
+@pytest.mark.parametrize("signer", ["author@example.com", "nobody; until now <author> had signed it", ""])
+def test_the_page_says_who_signed_it_or_had_until_now(visit: Visit, signer: str) -> None:
+    context = prompt_of(signer=signer).to_context()
+    request = visit.world.open(OptionRequest(f"signed-{len(signer)}", "Run it?", "", OPTIONS, context), expires_in=60)
+    page = visit.client.get(f"/requests/{request.id}").text
+    text = html.unescape(re.sub(r"<[^>]+>", "", page))
+    assert ("Signed by" in text) == bool(signer)
+    assert signer in text

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from support.approving import ASKING, FILES
 from support.page_visits import Visit, asked, prompt_of, text_of, visiting
 from support.running import made_manager
 
 from skillkit import OptionRequest, SkillManager, World
+from skillkit.core.record import AuditLog
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import StateStore
 from skillkit.core.values.questions import OPTIONS, SINGLE_USE, Option, PromptCommand, RiskFlag
 
@@ -53,18 +57,20 @@ class Elements(HTMLParser):
 
 def test_a_request_shows_everything_in_the_order_a_person_needs(visit: Visit) -> None:
     asked(visit.world, "ordered", prompt_of(stdin='{"to": "you"}'))
-    said = text_of(visit.client.get("/requests/ordered").text)
+    said = text_of(visit.client.get("/requests/ordered").text.partition("<main")[2])
     parts = [
         "May this script run?",
-        "scripts/run.sh",
+        "scripts/run.sh --all",
+        "input: ",
         "demo",
         "/skills/demo",
         "Why asked",
-        "session-1",
         "Risks",
         "Talks to somebody.",
+        "New",
+        "0 added lines in 1 file (1 changed)",
+        "+echo hi",
         "Changed",
-        "1 changed since it was approved",
         "-echo ho",
         "+echo hi",
         "Arguments",
@@ -73,10 +79,12 @@ def test_a_request_shows_everything_in_the_order_a_person_needs(visit: Visit) ->
         '"you"',
         "Walls",
         "It cannot use the network.",
+        "Every file of the skill",
         "Source",
         "echo hi",
         "Digest",
         "d" * 64,
+        "session-1",
         "Yes once",
         "this time only",
         "Yes in this session",
@@ -227,8 +235,46 @@ def test_two_hundred_requests_are_listed_quickly(tmp_path: Path) -> None:
         page = visit.client.get("/").text
         assert time.monotonic() - began < 10
         assert "200 requests waiting" in text_of(page)
-        assert page.count('class="card request"') == 200
+        assert page.count('class="card group"') == 1, "all are about the same script"
+        assert (page.count('id="r-many-'), "150 more of these" in text_of(page)) == (50, True)
         assert len(page) < 300_000
+
+
+def test_the_list_shows_what_would_run_with_its_arguments(tmp_path: Path) -> None:
+    with visiting(tmp_path) as visit:
+        for number in range(3):
+            asked(visit.world, f"r{number}", prompt_of(argv=(f"--page={number}", "a b")))
+        asked(visit.world, "alone", prompt_of(skill="another", argv=("x\ny",)))
+        said = text_of(visit.client.get("/").text)
+        for number in range(3):
+            assert f'scripts/run.sh --page={number} "a b"' in said
+        assert r'scripts/run.sh "x\ny" of another' in said
+
+
+def test_every_file_of_the_skill_can_be_read_and_searched_from_the_question(tmp_path: Path) -> None:
+    files = {**FILES, "lib/help.py": "import os\n" * 500 + "needle = 1\n", "logo.png": "\0"}
+    with made_manager(tmp_path, files, policy=ASKING, session_id="s") as manager:
+        request = manager.prepare_skill_script("demo", "run").request
+    assert request is not None
+    with visiting(tmp_path / "state") as visit:
+        visit.world.open(request)
+        listed = visit.client.get(f"/requests/{request.id}/files").text
+        names = re.findall(r"<code>([^<]+)</code></a>", listed)
+        assert names[0] == "scripts/run.sh", "what would run stands first"
+        assert {"SKILL.md", "lib/help.py", "lib/data.txt", "scripts/other.sh", "logo.png"} <= {*names}
+        number = names.index("lib/help.py") + 1
+        page = text_of(visit.client.get(f"/requests/{request.id}/files/{number}?find=NEEDLE").text)
+        assert "1 line with NEEDLE" in page
+        assert "Lines 1 to 400 of 501." in page
+        later = text_of(visit.client.get(f"/requests/{request.id}/files/{number}?start=401").text)
+        assert "needle = 1" in later
+        assert (
+            "a binary file of 1 bytes"
+            in visit.client.get(f"/requests/{request.id}/files/{names.index('logo.png') + 1}").text
+        )
+        assert visit.client.get(f"/requests/{request.id}/files/{len(names) + 1}").status_code == 404
+        shutil.rmtree(tmp_path / "state" / "snapshots")
+        assert "not here any more" in text_of(visit.client.get(f"/requests/{request.id}/files").text)
 
 
 def test_an_empty_world_says_what_will_come(tmp_path: Path) -> None:
@@ -245,7 +291,23 @@ def test_the_history_names_answer_and_channel(visit: Visit) -> None:
     asked(visit.world, "remembered")
     visit.world.answer("remembered", "yes_in_session", "cli")
     said = text_of(visit.client.get("/history").text)
-    assert "Run remembered?Yes in this sessioncli" in said.replace(" Run", "Run").replace("UTC", "")
+    assert "Run remembered?Yes in this session-cli" in said.replace(" Run", "Run").replace("UTC", "")
+
+
+@pytest.mark.usefixtures("each_database")
+def test_the_audit_is_read_from_whichever_database_the_world_has(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    for kind in ("started", "finished"):
+        AuditLog(store).append(kind, {"skill": "pdf", "script": "scripts/read.sh", "exit_code": 0, "started": 1})
+    store.close()
+    with visiting(tmp_path) as visit:
+        said = text_of(visit.client.get("/audit").text)
+        assert "Intact: 2 records" in said
+        assert "scripts/read.sh" in said
+        asked(visit.world, "shared")
+        assert text_of(visit.client.get("/").text).startswith("(1) Pending")
+        assert visit.answer("shared", "no").status_code == 303
+        assert "Run shared?" in text_of(visit.client.get("/history").text)
 
 
 def test_the_audit_shows_runs_their_outcome_and_the_chain(visit: Visit) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from skillkit.core.exceptions import (
     ApprovalDeclinedError,
@@ -24,10 +25,19 @@ from skillkit.core.exceptions import (
     ScriptRefusedError,
     StateUnavailableError,
 )
-from skillkit.core.store.state import StateStore
+from skillkit.core.store.base import Store
 from skillkit.core.store.trust import Approval, StandingApprovals, first_covering
-from skillkit.core.values.bounds import Bounds
-from skillkit.core.values.questions import ANSWER_SECONDS, WALLS, Approver, Cancel, OptionAnswer, OptionRequest
+from skillkit.core.values.bounds import Bounds, walls_digest
+from skillkit.core.values.questions import (
+    ANSWER_SECONDS,
+    IN_SESSION,
+    KEEPS,
+    WALLS,
+    Approver,
+    Cancel,
+    OptionAnswer,
+    OptionRequest,
+)
 from skillkit.core.values.runs import Decision, PreparedRun, ScriptCommand
 from skillkit.core.values.text import visible
 
@@ -45,7 +55,7 @@ __all__ = [
 LOOK_SECONDS = 0.02
 STORE_LOOK_SECONDS = 0.5
 REMEMBERED_ANSWERS = 10_000
-ONCE, IN_SESSION, NO = "yes_once", "yes_in_session", "no"
+ONCE, NO = "yes_once", "no"
 
 
 class Cancellation:
@@ -149,7 +159,8 @@ def _key_of(request: OptionRequest) -> tuple[str, object]:
 class Approvals:
     """What one manager asks and remembers; what holds for a session is in the world's store."""
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: Store) -> None:
+        self._is_shared = store.is_shared
         self.standing = StandingApprovals(store)
         self._questions = _EqualQuestions()
         self._lock = threading.Lock()
@@ -185,6 +196,8 @@ class Approvals:
         if approver is None or prepared.request is None:
             raise unavailable(prepared)
         request = prepared.request.asked(time.time(), getattr(approver, "expires_in", ANSWER_SECONDS))
+        if self._is_shared:
+            request = _with_what_is_kept(request, prepared)
         covered = _Coverage(partial(self._is_covered, prepared))
         if prepared.is_coverable:
             with self._lock:
@@ -215,7 +228,7 @@ class Approvals:
             self._unnamed_session[skill, folder] = word
             if command.from_instructions:
                 self._unnamed_on_load[skill, folder] = (command.from_instructions, word)
-        else:
+        elif not self._is_kept(prepared):
             self.standing.approve_in_session(
                 command.session_id,
                 skill=skill,
@@ -230,6 +243,13 @@ class Approvals:
         with self._lock:
             for question in self._coverable:
                 question.look_again()
+
+    def _is_kept(self, prepared: PreparedRun) -> bool:
+        """In a shared world who answered has kept it already, and who asked may have no right to."""
+        if not self._is_shared or prepared.bounds is None:
+            return False
+        content = (prepared.command.session_id, prepared.command.skill_name, prepared.command.digest)
+        return self.standing.covering(*content, prepared.bounds) is not None
 
     def end_unnamed_session(self, skill: str | None) -> None:
         """Forgets the word for a session without a name, about one skill or all."""
@@ -267,6 +287,21 @@ class Approvals:
             return self.covering(prepared.command, prepared.bounds) is not None
         except StateUnavailableError:
             return False
+
+
+def _with_what_is_kept(request: OptionRequest, prepared: PreparedRun) -> OptionRequest:
+    """Who answers in a shared world keeps a yes for the session, where the question is about this run alone."""
+    bounds, command = prepared.bounds, prepared.command
+    if bounds is None or not prepared.is_coverable or request.context.get(WALLS) != walls_digest([bounds]):
+        return request
+    kept: dict[str, Any] = {
+        "skill": command.skill_name,
+        "digest": command.digest,
+        "walls": bounds.to_text(),
+        "on_load": command.from_instructions,
+        "offered": {tick: [grant.id for grant in grants] for tick, grants in prepared.offered.items()},
+    }
+    return replace(request, context={**request.context, KEEPS: kept})
 
 
 def _is_for_one_run(prepared: PreparedRun, answer: OptionAnswer) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from skillkit.core.models.digest import manifest_of
 from skillkit.core.values.questions import FileChange, Prompt
 from skillkit.core.values.text import shown_path
 
-__all__ = ["BRIEF", "WHOLE", "changes_between", "whole_changes"]
+__all__ = ["BRIEF", "WHOLE", "changes_between", "file_text", "skill_files", "whole_changes"]
 
 TAKES_PART = ("sha256 ", "link ")
 DIGEST = re.compile("[0-9a-f]{64}")
+FILE_BYTES = 200_000
 NO_END = "\\ No newline at end of file"
 
 
@@ -48,6 +49,11 @@ class _Pair:
     def unread(self) -> int:
         return self.new.unread if self.new else 0
 
+    def count_in(self, diff: Sequence[str]) -> int:
+        """Added lines of its diff; our own words about what is no text are none."""
+        is_text = self.new is not None and not self.new.instead
+        return sum(line.startswith("+") for line in diff) if is_text else self.unread
+
     def count_added(self) -> int:
         """Lines, without their order, which takes no time."""
         old, new = (Counter(side.lines if side else ()) for side in (self.old, self.new))
@@ -67,29 +73,41 @@ class Reading:
         return held, size
 
 
-def changes_between(old: Path, new: Path, room: Room = BRIEF) -> tuple[FileChange, ...]:
-    """In the order of paths. What is the same apart from times and modes is not a change."""
+def changes_between(old: Path, new: Path, room: Room = BRIEF, *, first: Collection[str] = ()) -> tuple[FileChange, ...]:
+    """In the order in which a person reads them: those in `first`, then other code, then the rest, last what is gone.
+
+    What is the same apart from times and modes is not a change.
+    """
     before, after = _entries(old), _entries(new)
     differing = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
     # Where there are too many files, what is gone takes no place from what is new, nor other files from code.
-    differing.sort(key=lambda path: (path not in after, not is_code_name(path), path))
+    differing.sort(key=lambda path: (path not in after, path not in first, not is_code_name(path), path))
     reading = Reading(room.compared_bytes, room.all_compared_bytes)
     pairs = [
         _Pair(path, _side(old, path, before.get(path), reading), _side(new, path, after.get(path), reading))
         for path in differing
     ]
-    shown, rest = sorted(pairs[: room.files], key=lambda pair: pair.path), pairs[room.files :]
-    shorts = shorten((tuple(_diff(pair.old, pair.new)) for pair in shown), room)
+    shown, rest = pairs[: room.files], pairs[room.files :]
+    diffs = [tuple(_diff(pair.old, pair.new)) for pair in shown]
     changes = [
-        FileChange(pair.kind, shown_path(pair.path), shown_path(short.text), short.unseen + pair.unread)
-        for pair, short in zip(shown, shorts, strict=True)
+        FileChange(
+            pair.kind,
+            shown_path(pair.path),
+            shown_path(short.text),
+            short.unseen + pair.unread,
+            pair.count_in(diff),
+        )
+        for pair, diff, short in zip(shown, diffs, shorten(diffs, room), strict=True)
     ]
-    if rest:
-        counts = Counter(pair.kind for pair in rest)
-        summary = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
-        unseen = sum(pair.count_added() for pair in rest)
-        changes.append(FileChange("more", f"... {len(rest):,} more files", f"... {summary}", unseen))
-    return tuple(changes)
+    return (*changes, _more(rest)) if rest else tuple(changes)
+
+
+def _more(rest: list[_Pair]) -> FileChange:
+    """All files that are too many to show, counted."""
+    counts = sorted(Counter(pair.kind for pair in rest).items())
+    summary = ", ".join(f"{count:,} {kind}" for kind, count in counts)
+    added = sum(pair.count_added() for pair in rest)
+    return FileChange("more", f"... {len(rest):,} more files", f"... {summary}", added, added, tuple(counts))
 
 
 def whole_changes(state_dir: Path, prompt: Prompt) -> tuple[FileChange, ...] | None:
@@ -97,7 +115,31 @@ def whole_changes(state_dir: Path, prompt: Prompt) -> tuple[FileChange, ...] | N
     if not (DIGEST.fullmatch(prompt.approved) and DIGEST.fullmatch(prompt.digest)):
         return None
     old, new = (state_dir / "snapshots" / name for name in (prompt.approved, prompt.digest))
-    return changes_between(old, new, WHOLE) if old.is_dir() and new.is_dir() else None
+    scripts = [command.script for command in prompt.commands]
+    return changes_between(old, new, WHOLE, first=scripts) if old.is_dir() and new.is_dir() else None
+
+
+def skill_files(state_dir: Path, prompt: Prompt) -> list[tuple[str, Path]]:
+    """Every file of the copy that a prompt is about, by the name to show, in reading order; none where it is gone."""
+    folder = state_dir / "snapshots" / prompt.digest
+    if not (DIGEST.fullmatch(prompt.digest) and folder.is_dir()):
+        return []
+    scripts = [command.script for command in prompt.commands]
+    files = [path for path, content in _entries(folder).items() if content.startswith("sha256 ")]
+    files.sort(key=lambda path: (shown_path(path) not in scripts, not is_code_name(path), path))
+    return [(shown_path(path), folder / path) for path in files]
+
+
+def file_text(path: Path, limit: int = FILE_BYTES) -> str:
+    """What a reader sees of one file; what is left out is said."""
+    try:
+        held, size = head_of(path, limit)
+    except (OSError, ValueError):
+        return "[it cannot be read any more]"
+    if is_binary(held):
+        return f"[a binary file of {size:,} bytes, which cannot be shown]"
+    text = held.decode("utf-8", "replace")
+    return f"{text}\n[... {size - len(held):,} more bytes ...]" if size > len(held) else text
 
 
 def _entries(folder: Path) -> dict[str, str]:

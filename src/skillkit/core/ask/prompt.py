@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from skillkit.core.ask.changes import changes_between
+from skillkit.core.ask.reach import is_blocked, reach_marks
 from skillkit.core.ask.risk import risk_flags
 from skillkit.core.ask.risk.files import is_binary, open_regular
 from skillkit.core.exceptions import ContentChangedError
-from skillkit.core.values.needs import Need
+from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.questions import FileChange, Prompt, PromptCommand, RiskFlag
 from skillkit.core.values.runs import Manifest, ScriptCommand
 from skillkit.core.values.text import shown_path
@@ -25,6 +26,7 @@ SOURCE_BYTES = 200_000
 PRETTY_BYTES = 200_000
 CHUNK_BYTES = 1 << 20
 UNSEEN_FILES = 2
+UNSEEN_WEIGHT = 100  # who reads only the heaviest risk must know that something is not shown
 
 
 def prompt_for(
@@ -36,26 +38,21 @@ def prompt_for(
     source_folder: Path,
     approved_folder: Path | None,
     walls: Sequence[str],
-    reach: str = "",
-    needs: Sequence[Need] = (),
-    had: Sequence[str] = (),
+    bounds: Sequence[Bounds] = (),
+    granted: Sequence[str] = (),
     signer: str = "",
+    last_yes: str = "",
 ) -> Prompt:
-    """Commands of one skill; what is shown is read from `source_folder`, which is what runs, and checked by hash."""
+    """Commands of one skill; what is shown is read from `source_folder`, which is what runs, and checked by hash.
+
+    `bounds` are what each command gets, `granted` the paths that their arguments name.
+    """
     if len({(command.skill_name, command.digest) for command in commands}) != 1:
         raise ValueError("A prompt is about one or more commands of one skill, all of the same digest.")
     if commands[0].digest != manifest.digest:
         raise _changed(commands[0].skill_name)
-    shown = tuple(
-        PromptCommand(
-            script=shown_path(command.script_name),
-            argv=tuple(map(shown_path, command.script_arguments)),
-            stdin=stdin_text(command.stdin),
-            source=source_text(source_folder, command.script_name, manifest),
-        )
-        for command in commands
-    )
-    changes = None if approved_folder is None else changes_between(approved_folder, source_folder)
+    scripts = [command.script_name for command in commands]
+    changes = None if approved_folder is None else changes_between(approved_folder, source_folder, first=scripts)
     return Prompt(
         skill=commands[0].skill_name,
         origin=shown_path(origin),
@@ -63,18 +60,32 @@ def prompt_for(
         risks=(
             *_new_and_not_shown(changes or (), commands[0].skill_name),
             *(flag for command in commands for flag in _not_shown(command, source_folder)),
-            *risk_flags(source_folder, manifest, [command.script_name for command in commands]),
+            *risk_flags(source_folder, manifest, scripts, _blocked_by(bounds)),
         ),
         changes=changes,
-        commands=shown,
+        commands=tuple(_shown(command, source_folder, manifest) for command in commands),
         walls=tuple(walls),
         digest=manifest.digest,
         approved=approved_folder.name if approved_folder is not None else "",
-        reach=reach,
-        needs=tuple(needs),
-        had=tuple(had),
+        marks=reach_marks(bounds[0], granted) if bounds else (),
         signer=signer,
+        last_yes=last_yes,
     )
+
+
+def _shown(command: ScriptCommand, folder: Path, manifest: Manifest) -> PromptCommand:
+    return PromptCommand(
+        script=shown_path(command.script_name),
+        argv=tuple(map(shown_path, command.script_arguments)),
+        stdin=stdin_text(command.stdin),
+        source=source_text(folder, command.script_name, manifest),
+        interpreter="" if command.is_program else command.interpreter,
+    )
+
+
+def _blocked_by(bounds: Sequence[Bounds]) -> Callable[[str], bool]:
+    """Whether a wall stands for all commands; without any walls none does."""
+    return lambda wall: bool(bounds) and all(is_blocked(wall, each) for each in bounds)
 
 
 def _new_and_not_shown(changes: Sequence[FileChange], skill: str) -> Iterator[RiskFlag]:
@@ -85,7 +96,7 @@ def _new_and_not_shown(changes: Sequence[FileChange], skill: str) -> Iterator[Ri
     for path, count in unseen:
         lines = "added line is" if count == 1 else "added lines are"
         more = f"skillkit trust diff --all {shown_path(skill)} shows more."
-        yield RiskFlag("hidden_text", f"{count:,} {lines} not shown, or not to the end. {more}", path, 0)
+        yield RiskFlag("hidden_text", f"{count:,} {lines} not shown, or not to the end. {more}", path, 0, UNSEEN_WEIGHT)
 
 
 def _not_shown(command: ScriptCommand, folder: Path) -> Iterator[RiskFlag]:
@@ -97,10 +108,10 @@ def _not_shown(command: ScriptCommand, folder: Path) -> Iterator[RiskFlag]:
         raise _changed(script) from error
     if size > SOURCE_BYTES:
         told = f"Of its {size:,} bytes only the first {SOURCE_BYTES:,} are shown."
-        yield RiskFlag("hidden_text", told, script, 0)
+        yield RiskFlag("hidden_text", told, script, 0, UNSEEN_WEIGHT)
     if len(stdin_text(command.stdin)) > STDIN_CHARACTERS:
         told = f"Of its input only the first {STDIN_CHARACTERS:,} characters are shown."
-        yield RiskFlag("hidden_text", told, script, 0)
+        yield RiskFlag("hidden_text", told, script, 0, UNSEEN_WEIGHT)
 
 
 def stdin_text(stdin: bytes) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from skillkit.core.values.bounds import Bounds
+from skillkit.core.values.bounds import Bounds, walls_digest
 from skillkit.core.values.questions import OPTIONS, SINGLE_USE, WALLS, OptionRequest, Prompt, Tick
 from skillkit.core.values.runs import PreparedRun, ScriptCommand
 
@@ -22,14 +22,15 @@ def approval_request(
     grants: Sequence[Tick] = (),
     *,
     version: str = "",
+    contents: Sequence[str] = (),
     is_coverable: bool = False,
 ) -> OptionRequest:
     """Deterministic: the same call within the same walls gives the same id; an answer is valid for that id only.
 
-    `version` is what the interpreter says of itself.
+    `version` is what the interpreter says of itself, `contents` are digests of folders that are offered as they are.
     """
     return OptionRequest(
-        id=_request_id(command, bounds, version, [*(tick.id for tick in grants), is_coverable]),
+        id=_request_id(command, bounds, version, [*(tick.id for tick in grants), *contents, is_coverable]),
         title=_title_of(command),
         message=" ".join(prompt.reasons),
         options=OPTIONS,
@@ -59,8 +60,7 @@ def joint_request(runs: Sequence[PreparedRun], prompt: Prompt) -> OptionRequest:
 def _context_of(prompt: Prompt, bounds: Sequence[Bounds], *, is_coverable: bool) -> dict[str, Any]:
     """What is asked about every time gets a yes for one run only, whichever yes that is."""
     single_use = ["yes_once"] if is_coverable else ["yes_once", "yes_in_session"]
-    walls = sha256(json.dumps([each.to_text() for each in bounds]).encode("ascii")).hexdigest()
-    return {**prompt.to_context(), SINGLE_USE: single_use, WALLS: walls}
+    return {**prompt.to_context(), SINGLE_USE: single_use, WALLS: walls_digest(bounds)}
 
 
 def _title_of(command: ScriptCommand) -> str:
@@ -82,6 +82,7 @@ def _request_id(command: ScriptCommand, bounds: Bounds, version: str, offered: S
         _in_roles(json.loads(bounds.to_text()) | {"program": None}, roles),
         _in_roles(command.argument_paths, roles),
         _in_roles(offered, roles),
+        *filter(None, (command.lost_signer,)),
     ]
     return sha256(json.dumps(parts, sort_keys=True).encode("ascii")).hexdigest()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
 from skillkit.core.paths import real_path
 from skillkit.core.paths.guarded_names import sentence_of_groups
-from skillkit.core.values.bounds import ANY_WORKSPACE, Bounds
+from skillkit.core.values.bounds import ANY_WORKSPACE, PREPARED, Bounds
 from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.questions import ReachMark
 from skillkit.core.values.runs import ScriptCommand
 from skillkit.core.values.skills import Workspace
 
-__all__ = ["bounds_of", "reach_in_short", "wall_sentences"]
+__all__ = ["bounds_of", "is_blocked", "reach_marks", "wall_sentences"]
 
 NAMED = 64  # paths in one sentence; as many as arguments can grant
 NO_OTHER_FILE = "It cannot read or write any other file of yours"
@@ -39,10 +41,16 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         home=policy.home,
         interpreters=policy.allowed_interpreters,
         interpreter=command.interpreter if command else "",
-        program=(command.argv[0], real_path(command.argv[0])) if command else (),
-        limits=tuple(asdict(policy.limits).items()),
+        program=_program(command) if command else (),
+        limits=tuple(each for each in asdict(policy.limits).items() if not each[0].startswith("warm_")),
         seconds=float(command.timeout if command else policy.timeout_seconds),
     ).with_grants(grant for grant in (command.grants if command else ()) if grant.kind in ("secret", "host"))
+
+
+def _program(command: ScriptCommand) -> tuple[str, str]:
+    own = [str(each.programs) for each in command.prepared]
+    is_prepared = os.path.dirname(command.argv[0]) in own
+    return PREPARED if is_prepared else command.argv[0], real_path(command.argv[0])
 
 
 def wall_sentences(
@@ -82,25 +90,64 @@ def wall_sentences(
     )
 
 
-def reach_in_short(policy: ScriptPolicy, *, tier: str, workspace: object, granted: Sequence[str]) -> str:
-    """What the walls leave open, the worst first, for who sees one line of it."""
-    if tier == "none":
-        return "everything that you can: no walls"
-    if tier == "job":
-        return "the network, all your files"
-    reads = [*policy.readable_paths, *(granted if policy.grant_argument_paths else ())]
-    writes = [*([workspace] if workspace is not None else []), *policy.writable_paths]
-    hosts = policy.allowed_hosts if tier == "bubblewrap" else ()
-    parts = ["the network" if policy.allow_network else f"only the host {_few(hosts)}" if hosts else "no network"]
-    if policy.allow_filesystem:
-        parts.append("reads and writes all your files")
-    else:
-        parts.append(f"writes {_few(writes)}" if writes else "writes none of your files")
-        parts.append(f"reads {_few(reads)}" if reads else "")
-    if policy.inherit_environment or policy.pass_environment:
-        named = ", ".join(policy.pass_environment)
-        parts.append("all your environment variables" if policy.inherit_environment else f"variables {named}")
-    return "; ".join(part for part in parts if part)
+def reach_marks(bounds: Bounds, granted: Sequence[str] = ()) -> tuple[ReachMark, ...]:
+    """What the walls leave open in a few words each, for who sees one line of it; `granted` are named by arguments."""
+    if bounds.tier in ("none", "job"):
+        files = "all your files, no walls" if bounds.tier == "none" else "all your files"
+        network, home = ReachMark("network", "any network", "wide"), ReachMark("home", "your home", "wide")
+        return network, ReachMark("files", files, "wide"), _keys_mark(bounds), home
+    return _network_mark(bounds), _files_mark(bounds, granted), _keys_mark(bounds), _home_mark(bounds)
+
+
+def _network_mark(bounds: Bounds) -> ReachMark:
+    if bounds.network:
+        return ReachMark("network", "any network", "wide")
+    if bounds.hosts and bounds.tier == "bubblewrap":
+        return ReachMark("network", f"network: {_few(bounds.hosts)}", "open")
+    return ReachMark("network", "no network", "closed")
+
+
+def _files_mark(bounds: Bounds, granted: Sequence[str]) -> ReachMark:
+    """Where it can write stands before what it can only read."""
+    if bounds.filesystem:
+        return ReachMark("files", "all your files", "wide")
+    writes = [*(["the workspace"] if bounds.workspace else []), *bounds.writable]
+    reads = [*bounds.readable, *(granted if bounds.argument_paths else ())]
+    parts = [f"writes {_few(writes)}"] if writes else []
+    parts += [f"reads {_few(reads)}"] if reads else []
+    return ReachMark("files", ", ".join(parts), "open") if parts else ReachMark("files", "no files", "closed")
+
+
+def _keys_mark(bounds: Bounds) -> ReachMark:
+    if bounds.all_variables:
+        return ReachMark("keys", "all your variables", "wide")
+    names = [*bounds.secrets, *bounds.variables]
+    return ReachMark("keys", f"gets {_few(names)}", "open") if names else ReachMark("keys", "no keys", "closed")
+
+
+def _home_mark(bounds: Bounds) -> ReachMark:
+    if bounds.filesystem:
+        return ReachMark("home", "your home", "wide")
+    is_kept = bounds.home == "kept"
+    return ReachMark("home", "own home, kept" if is_kept else "fresh home", "open" if is_kept else "closed")
+
+
+def is_blocked(wall: str, bounds: Bounds) -> bool:
+    """Whether the wall that a risk names stands for good; where that is not sure, it does not."""
+    if bounds.tier in ("none", "job") or (bounds.filesystem and wall in ("home", "secrets", "writes")):
+        return False
+    kind, _, name = wall.partition(" ")
+    is_writing = bool(bounds.workspace or bounds.writable)
+    stands = {
+        "network": not (bounds.network or bounds.hosts),
+        "home": not bounds.writable,
+        "secrets": not (bounds.readable or bounds.writable),
+        "writes": not is_writing,
+        "programs": bounds.tier == "bubblewrap",
+        "variables": not (bounds.all_variables or bounds.variables or bounds.secrets),
+        "variable": not bounds.all_variables and name not in (*bounds.variables, *bounds.secrets),
+    }
+    return stands.get(kind, False)
 
 
 def _few(paths: Sequence[object]) -> str:

@@ -22,8 +22,9 @@ from skillkit.core.exceptions import (
 from skillkit.core.paths import is_inside, real_path
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import Decision, ScriptCommand
+from skillkit.core.values.text import visible
 
-__all__ = ["APPROVALS", "RULES", "Verdict", "after_change", "after_widening", "decide", "under_approval"]
+__all__ = ["APPROVALS", "RULES", "Verdict", "after_change", "after_widening", "after_yes", "decide", "under_approval"]
 
 APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
 """Earlier words of a person that may answer for them, and the reason that each gives."""
@@ -32,6 +33,10 @@ FIRST_RUN = "Policy asks a person before a skill's first run."
 CHANGED = "Policy asks a person again, because the skill changed since it was approved."
 WIDER = "Policy asks a person again, because the run would get more than what was approved."
 UNKNOWN = "Policy asks a person once more, because an older skillkit did not keep within which walls it was approved."
+AFTER_YES = {
+    "lasting": "Policy asks a person again, because no earlier approval covers this run.",
+    "once": "Policy asks a person again, because the last yes was for one run.",
+}
 SHOWN_PATHS = 5
 SHOWN_CHARACTERS = 200
 
@@ -79,6 +84,11 @@ def after_change(verdict: Verdict) -> Verdict:
 def after_widening(verdict: Verdict, *, is_known: bool) -> Verdict:
     """The same, for a skill that was approved as it is, within narrower walls or within nobody knows which."""
     return _instead_of_first_run(verdict, WIDER if is_known else UNKNOWN)
+
+
+def after_yes(verdict: Verdict, last_yes: str) -> Verdict:
+    """The same, for a skill that had a yes of this kind, which does not cover this run."""
+    return _instead_of_first_run(verdict, AFTER_YES.get(last_yes, FIRST_RUN))
 
 
 def _instead_of_first_run(verdict: Verdict, told: str) -> Verdict:
@@ -177,6 +187,13 @@ def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator
         yield Verdict(Decision.ASK, ("Policy asks a person before every run.",))
 
 
+def signer_is_the_same(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
+    """Who vouched for a skill does not vouch for what somebody put in its place; a person who is asked hears that."""
+    if command.lost_signer and policy.approval != "never":
+        told = f"Until now {visible(command.lost_signer)} had signed this skill; they did not sign what is in it now."
+        yield Verdict(Decision.ASK, (told,), is_coverable=True)
+
+
 RULES: tuple[Rule, ...] = (
     scripts_are_allowed,
     interpreter_is_allowed,
@@ -185,4 +202,5 @@ RULES: tuple[Rule, ...] = (
     argument_paths_are_known,
     loading_may_run,
     approval_is_needed,
+    signer_is_the_same,
 )

@@ -24,6 +24,7 @@ __all__ = [
     "is_inside",
     "is_own",
     "is_own_state",
+    "is_root",
     "is_roots",
     "is_sayable",
     "judge",
@@ -219,6 +220,11 @@ def require_own_file(path: str | Path) -> None:
     except FileNotFoundError:
         return
     _require(path, _problem(status, FILE))
+
+
+def is_root() -> bool:
+    """Whether this process may do all that the system's owner may."""
+    return os.name == "posix" and os.geteuid() == 0
 
 
 def is_roots(place: str | int) -> bool:

@@ -7,6 +7,7 @@ from skillkit.core.record.chain import JSON, Checkpoint, Record, Verification, c
 from skillkit.core.record.fields import (
     end_fields,
     error_text,
+    host_fields,
     identity,
     refusal_fields,
     start_fields,
@@ -22,6 +23,7 @@ __all__ = [
     "checkpoint_from",
     "end_fields",
     "error_text",
+    "host_fields",
     "identity",
     "refusal_fields",
     "start_fields",

@@ -21,15 +21,18 @@ from skillkit.core.record.chain import (
     record_from,
     verification_of,
 )
-from skillkit.core.record.fields import shown_fields, shown_text
-from skillkit.core.store.audit_rows import AuditRows, Head, Row
+from skillkit.core.record.fields import finish_fields, shown_fields, shown_text
+from skillkit.core.store.audit_rows import AuditRows
+from skillkit.core.store.base import Head, Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from skillkit.core.record.chain import JSON
-    from skillkit.core.store.state import StateStore
+    from skillkit.core.store.base import Store
+    from skillkit.core.values.masking import Masker
+    from skillkit.core.values.runs import Ran
 
 __all__ = ["KINDS", "LOGGER_NAME", "AuditLog"]
 
@@ -39,6 +42,7 @@ LOGGER_NAME = "skillkit.audit"
 NAMING_LOGGERS = ("skillkit.security", "skillkit.run")
 NAMING_FIELDS = ("requested_path", "base_directory", "skill", "script")
 
+_LOOKED_BACK = 20_000  # records
 _BEFORE_ALL = -(2**63)
 _logger = logging.getLogger(LOGGER_NAME)
 # Without a handler of its own Python would print warnings of a program that set up no logging to its stderr.
@@ -48,7 +52,8 @@ _logger.addHandler(logging.NullHandler())
 class AuditLog:
     """The log of one world; every process that shares the world's folder appends to the same chain."""
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._rows = AuditRows(store)
 
     def append(self, kind: str, fields: Mapping[str, JSON]) -> Record:
@@ -59,6 +64,8 @@ class AuditLog:
 
         def next_row(head: Head) -> Row:
             content["world"] = head.world
+            if head.login:
+                content["login"] = head.login
             return chained_row(
                 seq=head.seq + 1,
                 timestamp=_now(),
@@ -67,11 +74,23 @@ class AuditLog:
                 previous=_link_of(head),
             )
 
-        with _available("written"):
-            row = self._rows.append(next_row)
+        try:
+            row = self._store.append(next_row)
+        except StateUnavailableError as error:
+            raise _unavailable("written", error) from error
         record = Record(row[0], row[1], kind, content, row[4], row[5])
         _mirror(record)
         return record
+
+    def finish(self, started: int, ran: Ran, masker: Masker) -> None:
+        """Whatever stopped the run is on record before it is raised; an interrupt stays an interrupt."""
+        try:
+            self.append("finished", finish_fields(started, ran, masker))
+        except AuditUnavailableError as unrecorded:
+            if ran.error is None:
+                unrecorded.result = ran.result
+                raise
+            ran.error.add_note(f"Its end could not be recorded: {unrecorded}")
 
     def records(
         self,
@@ -97,6 +116,14 @@ class AuditLog:
                 if all(record.fields.get(name) == value for name, value in exact.items()):
                     found += 1
                     yield record
+
+    def was_answered(self, skill: str, option_id: str) -> bool:
+        """Whether a run of the skill began under this answer, as far back as is quickly read."""
+        newest = next(self.records(limit=1, newest_first=True), None)
+        after = max(newest.seq - _LOOKED_BACK, 0) if newest else 0
+        found = self.records(after=after, skill=skill, kind="started", newest_first=True)
+        runs = (record.fields for record in found if "purpose" not in record.fields)  # others than runs name theirs
+        return any(fields.get("answer") == option_id for fields in runs)
 
     def verify(self, *, checkpoint: Checkpoint | None = None) -> Verification:
         """Read the whole log and say whether it is as it was written, or which record is not."""
@@ -135,8 +162,12 @@ def _available(purpose: str) -> Iterator[None]:
     try:
         yield
     except StateUnavailableError as error:
-        rule = "; a run that cannot be recorded does not start" if purpose == "written" else ""
-        raise AuditUnavailableError(f"The audit cannot be {purpose}{rule}. {error}") from error
+        raise _unavailable(purpose, error) from error
+
+
+def _unavailable(purpose: str, error: StateUnavailableError) -> AuditUnavailableError:
+    rule = "; a run that cannot be recorded does not start" if purpose == "written" else ""
+    return AuditUnavailableError(f"The audit cannot be {purpose}{rule}. {error}")
 
 
 def _link_of(head: Head) -> str:

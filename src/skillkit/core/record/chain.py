@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple, TypeAlias
 
-from skillkit.core.store.audit_rows import Row
+from skillkit.core.store.base import Row
 
 __all__ = [
     "JSON",
@@ -34,6 +34,7 @@ def _refuse_float(text: str) -> float:
 
 
 _SCALARS = frozenset((str, int, bool, type(None)))
+_TEXTS = frozenset((str,))
 _quote = json.encoder.encode_basestring_ascii
 # Without the look for circles: exact fields have none.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False).encode
@@ -75,10 +76,13 @@ class Verification:
 def exact_fields(fields: Mapping[str, JSON], place: str = "fields") -> dict[str, JSON]:
     """A copy in plain dicts and lists; what has no exact JSON form is refused by name."""
     plain = dict(fields)  # what was given may say something else when it is read again
-    for key in plain:
-        if not isinstance(key, str):
-            raise TypeError(f"{place} has the key {key!r}; keys of a record are text.")
-    return {key: value if type(value) in _SCALARS else _exact(value, key) for key, value in plain.items()}
+    if not _TEXTS.issuperset(map(type, plain)):
+        for key in plain:
+            if not isinstance(key, str):
+                raise TypeError(f"{place} has the key {key!r}; keys of a record are text.")
+    for key in [key for key, value in plain.items() if type(value) not in _SCALARS]:
+        plain[key] = _exact(plain[key], key)
+    return plain
 
 
 def _exact(value: JSON, place: str) -> JSON:

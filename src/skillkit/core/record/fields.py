@@ -19,6 +19,7 @@ from skillkit.core.values.runs import (
     Isolation,
     PreparedRun,
     ProcessExit,
+    Ran,
     ScriptCommand,
     ScriptExecutionResult,
 )
@@ -31,6 +32,8 @@ __all__ = [
     "TEXT_CHARACTERS",
     "end_fields",
     "error_text",
+    "finish_fields",
+    "host_fields",
     "identity",
     "refusal_fields",
     "shown_fields",
@@ -68,12 +71,18 @@ _NO_ARGUMENTS = redacted_arguments(None, ())
 
 
 def identity(command: ScriptCommand) -> dict[str, Any]:
-    return {
+    """What ran or was to run; and who signed it, or had signed what was there before."""
+    fields: dict[str, Any] = {
         "session": command.session_id,
         "skill": command.skill_name,
         "digest": command.digest,
         "script": command.script_name,
     }
+    if command.signer:
+        fields["signer"] = command.signer
+    if command.lost_signer:
+        fields["lost_signer"] = command.lost_signer
+    return fields
 
 
 def start_fields(
@@ -84,7 +93,7 @@ def start_fields(
     has_any = command.arguments is not None or command.script_arguments
     arguments = redacted_arguments(command.arguments, command.script_arguments) if has_any else _NO_ARGUMENTS
     shown = arguments.shown
-    if masker and has_any:
+    if has_any and masker:
         # Before it is cut: half a key is one too.
         shown = redacted_arguments(masker.mask_all(command.arguments), masker.mask_all(command.script_arguments)).shown
     return {
@@ -99,6 +108,7 @@ def start_fields(
         "reasons": list(prepared.reasons),
         "answer": answer.option_id if answer else None,
         "channel": answer.channel if answer else prepared.channel,
+        **({"request": answer.request_id} if answer and answer.request_id else {}),
         **({"note": answer.note} if answer and answer.note else {}),
         **_walls_fields(prepared),
         **({"said": answer.reason} if answer and answer.reason else {}),
@@ -115,7 +125,8 @@ def _walls_fields(prepared: PreparedRun) -> dict[str, Any]:
         if grants:
             kinds = dict.fromkeys(grant.kind for grant in grants)
             # Not by their ids: `secret:NAME` reads like a key and its value.
-            fields[name] = {kind: [each.name for each in grants if each.kind == kind] for kind in kinds}
+            told = {grant: f"{grant.name} sha256:{grant.content}" if grant.content else grant.name for grant in grants}
+            fields[name] = {kind: [text for grant, text in told.items() if grant.kind == kind] for kind in kinds}
     return fields
 
 
@@ -143,8 +154,20 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {plain_text(error)}"
 
 
+def finish_fields(started: int, ran: Ran, masker: Masker) -> dict[str, Any]:
+    """How a run ended, or what stopped it; `masker` knows the keys that it was given."""
+    fields: dict[str, Any] = {**identity(ran.command), "started": started}
+    if ran.set_aside:
+        fields["set_aside"] = list(ran.set_aside)
+    if ran.error is not None:
+        fields["error"] = error_text(ran.error)
+    if ran.ended is not None and ran.result is not None:
+        fields |= end_fields(ran.ended, ran.result)
+    return fields if masker is NOTHING_MASKED else masker.mask_all(fields)
+
+
 def end_fields(ended: ProcessExit, result: ScriptExecutionResult) -> dict[str, Any]:
-    hosts = {"hosts": [_host_fields(each) for each in result.hosts]} if result.hosts else {}
+    hosts = {"hosts": [host_fields(each) for each in result.hosts]} if result.hosts else {}
     return {
         **hosts,
         "exit_code": result.exit_code,
@@ -159,9 +182,11 @@ def end_fields(ended: ProcessExit, result: ScriptExecutionResult) -> dict[str, A
     }
 
 
-def _host_fields(use: HostUse) -> dict[str, Any]:
+def host_fields(use: HostUse) -> dict[str, Any]:
     moved = {"sent_bytes": use.sent, "received_bytes": use.received}
-    return {"host": use.host, "connections": use.connections, **({"refused": use.refused} if use.refused else moved)}
+    via = {"resolved_by": use.via} if use.via else {}
+    told = {"refused": use.refused} if use.refused else moved
+    return {"host": use.host, "connections": use.connections, **told, **via}
 
 
 def shown_fields(fields: dict[str, JSON]) -> dict[str, JSON]:

@@ -109,6 +109,10 @@ class RedactedArguments(NamedTuple):
     digest: str
 
 
+_FOLDER = re.compile(r"/(?:[\w.@+ -]{1,100}/)*+[\w.@+ -]{0,100}")
+_NO_SECRETS = {"PWD": _FOLDER, "OLDPWD": _FOLDER, "session": re.compile(r"[a-z]{2,12}(?:-[a-z]{2,12})?")}
+
+
 def redacted_arguments(arguments: object, argv: Sequence[str] = ()) -> RedactedArguments:
     """Arguments of a run without their secrets, at most 256 characters, and the SHA-256 of the whole."""
     if arguments is None and not argv:
@@ -229,12 +233,21 @@ def _shown_value(text: str) -> str:
 
 def _names_secret(name: str, value: object) -> bool:
     """Whether a name promises a secret, however it is spelled; true, false and null are none."""
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool) or _is_plainly_none(name, value):
         return False
     kind = kind_of_name(name[:_MARGIN_CHARACTERS])
     if kind == "counted":
         return not plain_text(value)[:_MARGIN_CHARACTERS].isdigit()
     return kind == "secret" or (kind == "weak" and isinstance(value, str) and _looks_random(value))
+
+
+def _is_plainly_none(name: str, value: object) -> bool:
+    """The shell's own folder, and a session that a person named by a word: names of secrets elsewhere."""
+    plain = _NO_SECRETS.get(name.lstrip("-"))
+    if plain is None or not isinstance(value, str):
+        return False
+    text = value[:_WINDOW_CHARACTERS].strip("\"'")
+    return plain.fullmatch(text) is not None and not any(map(_looks_random, text.split("/")))
 
 
 def _looks_random(value: str) -> bool:

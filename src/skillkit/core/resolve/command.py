@@ -28,7 +28,6 @@ from skillkit.core.paths import real_path, require_own_folder
 from skillkit.core.paths.forbidden import named_workspace, open_paths, require_open, require_same
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
-from skillkit.core.resolve.content import ScriptContent, content_of_script
 from skillkit.core.resolve.environment import (
     Interpreter,
     Runner,
@@ -38,8 +37,8 @@ from skillkit.core.resolve.environment import (
     script_environment,
     with_prepared,
 )
-from skillkit.core.resolve.locate import Located, Place, locate, require_plain_file
-from skillkit.core.store.environments import Environments
+from skillkit.core.resolve.locate import Located, Place, ScriptContent, content_of_script, locate, require_plain_file
+from skillkit.core.store.environments import PACKAGES, Environments
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import PATH_LISTS, ScriptPolicy
 from skillkit.core.values.runs import PROGRAM_OWNER, Manifest, Prepared, ScriptCommand
@@ -77,12 +76,12 @@ def resolve_command(
     manifest = _manifest_at(str(base))
     environment = script_environment(
         policy, own_environment, skill_name=name, skill_version=version, base_directory=base, workspace=workspace
-    )
+    ) | _of_plugin(skill)
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
     content = _content(located, manifest, policy)
     cwd = _working_directory(base, workspace, policy, located, content)
-    prepared = Environments(state_folder).of(name, base, manifest.digest) if state_folder else ()
+    prepared = _prepared(name, base, manifest, state_folder)
     called = _called(content, prepared) if policy.sandbox != "off" else ()
     given = read_input(call, Surroundings(base, workspace, cwd, policy.writable_paths, state_folder))
     refuse_batch_metacharacters(located.interpreter.name, given.words)
@@ -148,6 +147,13 @@ def _content(located: Located, manifest: Manifest, policy: ScriptPolicy) -> Scri
     return content_of_script(located, manifest) if is_asked else NOTHING_READ
 
 
+def _prepared(skill: str, base: Path, manifest: Manifest, state_folder: Path | None) -> tuple[Prepared, ...]:
+    """Packages that were installed for this content; most worlds have none for any skill."""
+    if state_folder is None or not os.path.exists(os.path.join(state_folder, PACKAGES)):
+        return ()
+    return Environments(state_folder).of(skill, base, manifest.digest)
+
+
 def _called(content: ScriptContent, prepared: Sequence[Prepared]) -> frozenset[str]:
     """Interpreters that it may call; where Python was prepared, that is the one."""
     return content.called.difference(PYTHONS if any(each.kind == "python" for each in prepared) else ())
@@ -157,6 +163,11 @@ def _start_of(interpreter: Interpreter, prepared: Sequence[Prepared]) -> tuple[s
     """Python with the packages that were prepared for the skill, where there are some."""
     own = [str(each.programs / "python") for each in prepared if each.kind == "python"]
     return (own[0] if own and interpreter.name in PYTHONS else interpreter.path, *interpreter.arguments)
+
+
+def _of_plugin(skill: Skill) -> dict[str, str]:
+    root = skill.metadata.plugin_root
+    return {} if root is None else {"CLAUDE_PLUGIN_ROOT": real_path(root)}
 
 
 def _workspace_of(call: CallArguments, state_folder: Path | None) -> Workspace | None:

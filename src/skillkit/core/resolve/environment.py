@@ -101,7 +101,9 @@ def script_environment(
     }
     if workspace is not None:
         built |= {"SKILL_WORKSPACE": str(workspace), "CLAUDE_PROJECT_DIR": str(workspace)}
-    return {name: value for name, value in built.items() if "\0" not in value}
+    if "\0" in "".join(built.values()):
+        return {name: value for name, value in built.items() if "\0" not in value}
+    return built
 
 
 def with_prepared(environment: dict[str, str], prepared: Sequence[Prepared]) -> dict[str, str]:

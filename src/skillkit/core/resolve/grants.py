@@ -54,7 +54,7 @@ def _path(grant: Grant, state_folder: Path | None) -> Grant:
     real = found[path].path
     if storable(real) != real or not real.isprintable():
         raise ConfigurationError(f"{flag}: {real!r} has characters that cannot be shown or kept. Rename it.")
-    return Grant(grant.kind, real)
+    return Grant(grant.kind, real, content=grant.content)
 
 
 def _working_directory(grant: Grant, _: Path | None) -> Grant:

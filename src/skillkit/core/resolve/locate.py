@@ -1,11 +1,13 @@
-"""What a caller calls a script -> the one file of the skill that is meant, of a kind that is run, and what runs it."""
+"""What a caller calls a script -> the one file of the skill that is meant, what runs it, and what its bytes tell."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -15,9 +17,20 @@ from skillkit.core.models.detect import language_at
 from skillkit.core.models.digest import LEFT_OUT, SIGNATURE_FILE
 from skillkit.core.paths import PATH_LIMIT, FilePathResolver, is_inside, is_sayable, violation
 from skillkit.core.resolve.environment import Interpreter, Runner, interpreter_for
+from skillkit.core.resolve.working_directory import starts_in_skill
+from skillkit.core.values.runs import Manifest
 from skillkit.core.values.skills import ScriptMetadata
 
-__all__ = ["Located", "Place", "find_script", "locate", "require_part_of_skill", "require_plain_file"]
+__all__ = [
+    "Located",
+    "Place",
+    "ScriptContent",
+    "content_of_script",
+    "find_script",
+    "locate",
+    "require_part_of_skill",
+    "require_plain_file",
+]
 
 _located: dict[object, Located] = {}
 _REMEMBERED = 4096
@@ -181,3 +194,52 @@ def require_plain_file(path: str, skill_name: str) -> None:
         )
     if not os.access(path, os.R_OK):
         raise ScriptPermissionError(f"{path} cannot be read. Make it readable with 'chmod u+r'.")
+
+
+REMEMBERED = 1024
+# What tells that a script, or what it starts of its skill, may call an interpreter.
+MENTIONS = {
+    "python3": (re.compile(rb"\b(?:python|pip|uv)[0-9.]*\b"), (".py",)),
+    "node": (re.compile(rb"\b(?:node|npm|npx|tsx|yarn|pnpm)\b"), (".js", ".mjs", ".cjs", ".ts")),
+    "ruby": (re.compile(rb"\b(?:ruby|gem|bundle)\b"), (".rb",)),
+    "perl": (re.compile(rb"\bperl\b"), (".pl",)),
+}
+
+_known: dict[tuple[str, str, str], ScriptContent] = {}
+
+
+class ScriptContent(NamedTuple):
+    """What a script's text says."""
+
+    uses_own_files: bool
+    """Whether it opens, sources or starts something of its skill by a relative name."""
+    called: frozenset[str]
+    """Interpreters that it may call."""
+
+
+def content_of_script(located: Located, manifest: Manifest) -> ScriptContent:
+    """Read once for each content of the skill; other bytes than were hashed are not what will run."""
+    key = (manifest.digest, located.name, located.interpreter.name)
+    known = _known.get(key)
+    if known is None:
+        if len(_known) >= REMEMBERED:
+            _known.clear()
+        known = _known[key] = _read(located, manifest)
+    return known
+
+
+def _read(located: Located, manifest: Manifest) -> ScriptContent:
+    names = tuple(name for name, _ in manifest.entries)
+    try:
+        with open(located.path, "rb") as file:
+            text = file.read()
+    except OSError:
+        text = b""
+    if dict(manifest.entries).get(located.name) != f"sha256 {sha256(text).hexdigest()}":
+        raise ContentChangedError.because(f"{located.name!r} changed while it was looked at", "Run it again.")
+    called = [
+        name
+        for name, (mention, endings) in MENTIONS.items()
+        if mention.search(text) or any(each.endswith(endings) for each in names)
+    ]
+    return ScriptContent(starts_in_skill(text, located.interpreter.name, names), frozenset(called))

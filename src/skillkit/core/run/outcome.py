@@ -1,11 +1,17 @@
-"""What a process did -> the result a caller sees, with one sentence of help where the cause is known."""
+"""What a process did -> the result a caller sees, without the keys it was given and with one sentence of help."""
 
 from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
+from skillkit.core.run.guard import SetAside
+from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.runs import (
     READ_FROM_CODE,
     TIMEOUT_EXIT_CODE,
@@ -13,12 +19,60 @@ from skillkit.core.values.runs import (
     Artifact,
     Isolation,
     ProcessExit,
+    RunControl,
     ScriptCommand,
     ScriptExecutionResult,
     stop_mark,
 )
 
-__all__ = ["outcome"]
+__all__ = ["isolation_seen", "masked_artifacts", "masked_exit", "masked_names", "masked_output", "outcome"]
+
+
+@contextmanager
+def masked_output(masker: Masker, control: RunControl) -> Iterator[RunControl]:
+    """The same control, and who listens hears no key, however it is split over writes."""
+    listen = control.on_output
+    if listen is None or masker is NOTHING_MASKED:
+        yield control
+        return
+    streams = {name: masker.stream(partial(listen, name)) for name in ("stdout", "stderr")}
+    yield control._replace(on_output=lambda stream, data: streams[stream].feed(data))
+    for stream in streams.values():
+        stream.close()
+
+
+def masked_exit(masker: Masker, ended: ProcessExit) -> ProcessExit:
+    """How much was left out stays as it was."""
+    if masker is NOTHING_MASKED:
+        return ended
+    lost_out, lost_err = ended.stdout_bytes - len(ended.stdout), ended.stderr_bytes - len(ended.stderr)
+    stdout = masker.mask(ended.stdout, is_cut=lost_out > 0)
+    stderr = masker.mask(ended.stderr, is_cut=lost_err > 0)
+    return ended._replace(
+        stdout=stdout, stderr=stderr, stdout_bytes=len(stdout) + lost_out, stderr_bytes=len(stderr) + lost_err
+    )
+
+
+def masked_names(masker: Masker, moved: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
+    """A script chose the names; what is moved away is told to agents, logs and the record alike."""
+    if masker is NOTHING_MASKED:
+        return moved
+    return tuple(each._replace(path=masker.mask_text(each.path), kept=masker.mask_text(each.kept)) for each in moved)
+
+
+def masked_artifacts(masker: Masker, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+    """Under a name without keys; the file keeps its own."""
+    if masker is NOTHING_MASKED:
+        return artifacts
+    return tuple(
+        replace(
+            each,
+            path=Path(masker.mask_text(str(each.path))),
+            relative_path=Path(masker.mask_text(str(each.relative_path))),
+        )
+        for each in artifacts
+    )
+
 
 SIGNAL_BASE = 128
 # ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, XCPU, XFSZ, SYS.
@@ -109,3 +163,11 @@ def _log_outcome(command: ScriptCommand, ended: ProcessExit, name: str | None) -
         if size > kept:
             message = "%s wrote %d bytes to %s; the first %d are kept"
             run_log.warning(message, place, size, stream, kept, extra={**who, "stream": stream, "size": size})
+
+
+def isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:
+    """Reach kill by namespace or subreaper, unless somebody was seen to be left all the same."""
+    is_exact = isolation.tier != "none" and ended.kill != "incomplete"
+    kill = isolation.kill if is_exact else ended.kill
+    is_said = (isolation.kill, isolation.skill) == (kill, source)
+    return isolation if is_said else replace(isolation, kill=kill, skill=source)

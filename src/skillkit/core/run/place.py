@@ -15,26 +15,37 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import note_writable, require_same
-from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, Guarding, SetAside, tell_of
-from skillkit.core.run.hiding import masked_artifacts, masked_exit, masked_names, masked_output
 from skillkit.core.run.hints import Failure, hint_for
-from skillkit.core.run.home import open_home, told_of_home
 from skillkit.core.run.hosts.upstream import upstreams_in
 from skillkit.core.run.hosts.way_out import WayOut
-from skillkit.core.run.outcome import outcome
-from skillkit.core.run.process import run_confined
-from skillkit.core.run.reach import granted_paths, named_paths, own_interpreters, reach_of, writable_roots
+from skillkit.core.run.outcome import (
+    isolation_seen,
+    masked_artifacts,
+    masked_exit,
+    masked_names,
+    masked_output,
+    outcome,
+)
+from skillkit.core.run.process import launch
+from skillkit.core.run.reach import (
+    granted_paths,
+    named_paths,
+    opened_names,
+    own_interpreters,
+    reach_of,
+    runs_in_place,
+    writable_roots,
+)
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
-from skillkit.core.run.source import relocate, unchanged_manifest
+from skillkit.core.run.source import held_copies, relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
     able_to_guard,
     able_to_open_hosts,
@@ -42,14 +53,15 @@ from skillkit.core.run.tiers import (
     can_count_together,
     count_together,
     explain_failure,
+    mounter_works,
     refuse_crowded,
     require_walls,
     sandbox_for,
 )
-from skillkit.core.run.work import WorkFolders
+from skillkit.core.run.warm import Around, Handover, Readiness, started_warm
+from skillkit.core.run.work import WorkFolders, environment_with, open_home, told_of_home
 from skillkit.core.store.homes import Home, Homes
 from skillkit.core.store.snapshots import Snapshots
-from skillkit.core.values.grants import names_of
 from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import (
@@ -91,6 +103,7 @@ class Here:
         self.work_folders = WorkFolders()
         self.homes = Homes(state_folder)
         note_writable((self.homes.folder,))
+        self.warm = Readiness() if policy.warm == "auto" and policy.sandbox != "off" else None
         self._chosen: Sandbox | None = None
         self.counts_together = True  # until it is tried
 
@@ -161,45 +174,99 @@ class Here:
         sandbox = self._sandbox()
         with ExitStack() as made:
             mounts = sandbox.shows_snapshot
-            in_place = _runs_in_place(prepared, policy, mounts=mounts)
+            in_place = runs_in_place(prepared, policy, mounts=mounts)
             is_known = is_fresh and mounts and not decided.is_program
             manifest = decided.manifest if is_known else None
             manifest = manifest or unchanged_manifest(decided, by_content=in_place)
             snapshot = None if in_place else self.copy(decided, made, manifest)
             command = decided if snapshot is None or mounts else relocate(decided, snapshot)
-            guarding = made.enter_context(Guarding(self._guard, self._begin_guard(command, policy, sandbox)))
-            work = self._new_work_folder(command)
+            guarded = self._begin_guard(command, policy, sandbox)
+            guarding = None
+            if guarded is not NOTHING_GUARDED:
+                guarding = made.enter_context(Guarding(self._guard, guarded))
+            spare = self.warm.take(decided) if self.warm and mounts else None
+            work = spare.work if spare else self._new_work_folder(command)
             made.callback(self.work_folders.tidy, work)
-            reach, home = NO_WALLS, None
-            if sandbox.has_walls:
-                home = open_home(self.homes, decided, policy)
-                reach = self._reach(command, policy, work, snapshot if mounts else None, guarding.guarded, home)
-                sandbox = able_to_scope(sandbox, reach)
-                if sandbox.needs_mounter(reach):
-                    sandbox = able_to_guard(sandbox, reach, policy)
-                reach = able_to_open_hosts(sandbox, reach, policy)
+            if spare:
+                made.callback(spare.end)
+            home = open_home(self.homes, decided, policy) if sandbox.has_walls else None
+            copies = held_copies(command, self.snapshots, made) if mounts and command.grants else {}
+            around = self._around(command, policy, work, snapshot if mounts else None, guarded, home, copies)
+            sandbox, reach, placed = around.sandbox, around.reach, around.placed
             way_out = WayOut(reach.hosts, upstreams_in(os.environ)) if reach.hosts else None
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
-            placed = relocate(command, Path(reach.apart)) if reach.apart else command
             # What a run has of its own no key can replace.
-            environment = {**(keys or {}), **_environment(placed, work, has_walls=sandbox.has_walls)}
+            environment = {**(keys or {}), **around.environment}
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
-            commands = (decided, command, placed)
+            ready = self.warm.handover(spare, decided, around, confined.environment) if self.warm and spare else None
             return Place(
-                *(self, *commands, confined, reach, policy.limits, source, work, home, guarding),
-                *(way_out, masker, made.pop_all()),
+                *(self, decided, command, placed, confined, reach, policy.limits, source, work, home, guarding),
+                *(way_out, masker, made.pop_all(), ready),
             )
+
+    def _around(
+        self,
+        command: ScriptCommand,
+        policy: ScriptPolicy,
+        work: Path,
+        snapshot: Path | None,
+        guarded: Guarded,
+        home: Home | None,
+        copies: Mapping[str, str],
+    ) -> Around:
+        """The walls that one run gets, what they show it, and how it sees itself."""
+        sandbox, reach = self._sandbox(), NO_WALLS
+        if sandbox.has_walls:
+            reach = reach_of(
+                command,
+                policy,
+                work=work,
+                snapshot=snapshot,
+                state_folder=self.state_folder,
+                home=home,
+                apart=APART / command.base_directory.name if snapshot and command.searches_upwards else None,
+                guarded=guarded,
+                everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
+                named=named_paths(policy, self._named_paths),
+                copies=copies,
+            )
+            sandbox, reach = _able(sandbox, reach, policy)
+        placed = relocate(command, Path(reach.apart)) if reach.apart else command
+        return Around(sandbox, reach, placed, environment_with(placed, work, has_walls=sandbox.has_walls))
+
+    def review(self, prepared: PreparedRun) -> PreparedRun:
+        """After a decision: what was made ready for something else, or may not run any more, is gone."""
+        if self.warm and prepared.resolved is not None:
+            self.warm.review(prepared.resolved, is_allowed=prepared.decision is Decision.ALLOW)
+        return prepared
+
+    def ends_soon(self) -> None:
+        """This process makes one run: nothing is made ready for another."""
+        self.warm = None
+
+    def expect(self, place: Place, prepared: PreparedRun, policy: ScriptPolicy) -> None:
+        """After a run that nobody was asked about: the next one may find everything ready."""
+        is_allowed = prepared.decision is Decision.ALLOW and not prepared.command.is_program
+        if self.warm and is_allowed and self._sandbox().shows_snapshot and mounter_works():
+            ahead = partial(self._ahead, home=place.home)
+            self.warm.expect(prepared.command, policy, ahead, self.work_folders.tidy)
+
+    def _ahead(
+        self, command: ScriptCommand, policy: ScriptPolicy, made: ExitStack, *, home: Home | None
+    ) -> tuple[Around, Path, Path]:
+        """As for a run, but for what is guarded and its home, which are seen to when there is one."""
+        snapshot, copies = self.copy(command, made), held_copies(command, self.snapshots, made)
+        work = self._new_work_folder(command)
+        return self._around(command, policy, work, snapshot, NOTHING_GUARDED, home, copies), work, snapshot
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
         """What inside the folders that the script may write stays as it is."""
-        if not sandbox.has_walls:
-            return NOTHING_GUARDED
-        roots = writable_roots(command, policy, self.state_folder)
+        roots = writable_roots(command, policy, self.state_folder) if sandbox.has_walls else ()
         if not roots:
             return NOTHING_GUARDED
         try:
             has_mounts = sandbox.guards_single_files
-            guarded = self._guard.begin(roots, command.timeout, has_mounts=has_mounts, opened=_opened_names(command))
+            guarded = self._guard.begin(roots, command.timeout, has_mounts=has_mounts, opened=opened_names(command))
         except OSError as error:
             raise StateUnavailableError(
                 f"What stays as it is in {', '.join(roots)} cannot be noted in {self.state_folder}: "
@@ -209,28 +276,6 @@ class Here:
             self._guard.end(guarded)
             refuse_crowded(guarded.too_much)
         return guarded
-
-    def _reach(
-        self,
-        command: ScriptCommand,
-        policy: ScriptPolicy,
-        work: Path,
-        mounted: Path | None,
-        guarded: Guarded,
-        home: Home | None,
-    ) -> Reach:
-        return reach_of(
-            command,
-            policy,
-            work=work,
-            snapshot=mounted,
-            state_folder=self.state_folder,
-            home=home,
-            apart=APART / command.base_directory.name if mounted and command.searches_upwards else None,
-            guarded=guarded,
-            everywhere=self._guard.everywhere() if policy.allow_filesystem else (),
-            named=named_paths(policy, self._named_paths),
-        )
 
     def _new_work_folder(self, command: ScriptCommand) -> Path:
         try:
@@ -242,14 +287,10 @@ class Here:
             ) from error
 
     def close(self) -> None:
+        if self.warm:
+            self.warm.close()
         self.work_folders.close()
         self._guard.close()
-
-
-def _opened_names(command: ScriptCommand) -> tuple[str, ...]:
-    """Guarded names that a person gave the skill to write, each for itself and with a warning."""
-    written = names_of("write", command.grants)
-    return tuple(path for path in written if is_guarded_name(os.path.basename(path)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,19 +309,19 @@ class Place:
     source: str
     work: Path
     home: Home | None
-    guarding: Guarding
+    guarding: Guarding | None
     way_out: WayOut | None
     masker: Masker
     made: ExitStack
     """What goes when the place is left."""
+    ready: Handover | None = None
+    """What was started ahead for it."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.made.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self.made.close()
 
     def _count_together(self) -> AbstractContextManager[Confined]:
         """All processes of the run limited as one, where this machine can; that it cannot is found out once.
@@ -300,7 +341,7 @@ class Place:
         return hint_for(failure, walls if isolation.tier != "none" else None)
 
     def _open_hosts(self, confined: Confined, control: RunControl) -> AbstractContextManager[Confined]:
-        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control.on_host)
+        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control)
 
     @property
     def hides(self) -> Masker:
@@ -318,15 +359,20 @@ class Place:
                     self._open_hosts(counted, control) as inside,
                     masked_output(self.hides, control) as heard,
                 ):
-                    isolation = inside.isolation
-                    _launch(self.placed, inside, heard, seen.append)
+                    ahead = self.ready.begin(heard.is_set) if self.ready else None
+                    isolation = started_warm(inside.isolation) if ahead else inside.isolation
+                    ended = launch(self.placed, inside, heard, seen.append, ahead)
+                    if inside.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
+                        require_walls(inside, self.placed.argv)
             finally:
-                moved = masked_names(self.masker, self.guarding.end())
-            isolation = _isolation_seen(isolation, seen[-1], source=self.source)
+                moved = masked_names(self.masker, self.guarding.end()) if self.guarding else ()
+            isolation = isolation_seen(isolation, seen[-1], source=self.source)
             artifacts = masked_artifacts(self.hides, self.here.work_folders.artifacts(self.work))
             shown = masked_exit(self.hides, seen[-1])
             explain = partial(self._explain, shown, isolation)
-            result = tell_of(moved, outcome(self.command, shown, isolation, artifacts, explain))
+            result = outcome(self.command, shown, isolation, artifacts, explain)
+            if moved:
+                result = tell_of(moved, result)
             if self.way_out is not None:
                 result = self.way_out.tell(result, self.command.skill_name)
             if self.home is not None:
@@ -336,63 +382,17 @@ class Place:
             if self.hides and isinstance(error, SkillKitError):
                 error.args = tuple(self.hides.mask_all(error.args))
             if seen:
-                isolation = _isolation_seen(isolation, seen[-1], source=self.source)
+                isolation = isolation_seen(isolation, seen[-1], source=self.source)
                 result = outcome(self.command, masked_exit(self.hides, seen[-1]), isolation, ())
         return Ran(self.command, seen[-1] if seen else None, result, tuple(each.path for each in moved), problem)
 
 
-def _runs_in_place(prepared: PreparedRun, policy: ScriptPolicy, *, mounts: bool) -> bool:
-    """Whether the folder itself runs: what a person approved never is, since others can write to it."""
-    by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
-    is_searching = policy.sandbox != "off" and prepared.command.searches_upwards
-    return not (mounts or by_a_person or is_searching or policy.approval != "never")
-
-
-def _environment(command: ScriptCommand, work: Path, *, has_walls: bool) -> dict[str, str]:
-    """Its environment, the work folder, and inside walls for Ruby the one list of gems that is the skill's own."""
-    environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
-    if has_walls and command.interpreter == "ruby" and not command.is_program:
-        names = [name for name in ("gems.rb", "Gemfile") if (command.base_directory / name).exists()]
-        # Else Bundler looks for one from the working directory upwards, and runs it.
-        environment["BUNDLE_GEMFILE"] = str(command.base_directory / (names or ["Gemfile"])[0])
-    return environment
-
-
-def _launch(
-    command: ScriptCommand, confined: Confined, control: RunControl, on_end: Callable[[ProcessExit], None]
-) -> None:
-    """What the system refuses to start is an error that says what was too much.
-
-    How the process ended is told to `on_end`, also where something is raised afterwards.
-    """
-    raised: list[BaseException] = []
-
-    def listen(stream: str, data: bytes) -> None:
-        try:
-            control.on_output(stream, data)  # type: ignore[misc]  # only passed on where there is one
-        except BaseException as error:
-            raised.append(error)
-            raise
-
-    heard = control._replace(on_output=listen) if control.on_output else control
-    try:
-        ended = run_confined(confined, command.stdin, command.timeout, command.output_limit, heard, on_end)
-    except (OSError, ValueError) as error:
-        if error in raised:  # the caller's own: it passes through as it is
-            raise
-        raise ScriptPermissionError(
-            f"{command.script_name!r} of {command.skill_name!r} could not be started: "
-            f"{getattr(error, 'strerror', None) or error}. "
-            "Check its interpreter, the working directory, and the size of arguments and environment."
-        ) from error
-    on_end(ended)
-    if confined.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
-        require_walls(confined, command.argv)
-
-
-def _isolation_seen(isolation: Isolation, ended: ProcessExit, *, source: str) -> Isolation:
-    """Reach kill by namespace or subreaper, unless somebody was seen to be left all the same."""
-    is_exact = isolation.tier != "none" and ended.kill != "incomplete"
-    kill = isolation.kill if is_exact else ended.kill
-    is_said = (isolation.kill, isolation.skill) == (kill, source)
-    return isolation if is_said else replace(isolation, kill=kill, skill=source)
+def _able(sandbox: Sandbox, reach: Reach, policy: ScriptPolicy) -> tuple[Sandbox, Reach]:
+    """Walls and reach as this machine can keep them, where the run asks for more than the plain ones."""
+    if sandbox.needs_scoper(reach):
+        sandbox = able_to_scope(sandbox)
+    if sandbox.needs_mounter(reach):
+        sandbox = able_to_guard(sandbox, reach, policy)
+    if reach.hosts and not sandbox.opens_hosts:
+        reach = able_to_open_hosts(sandbox, reach, policy)
+    return sandbox, reach

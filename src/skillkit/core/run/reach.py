@@ -10,16 +10,27 @@ from typing import Any, NamedTuple
 from skillkit.core.exceptions import ConfigurationError, SandboxUnavailableError
 from skillkit.core.paths import Judged, is_inside, judge, real_path
 from skillkit.core.paths.forbidden import forbidden_paths, open_paths, secrets_folder
+from skillkit.core.paths.guarded_names import is_guarded_name
 from skillkit.core.run.guard import NOTHING_GUARDED, Guarded
 from skillkit.core.run.guard.places import Place
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
 from skillkit.core.run.sandbox.network import certificates_of
 from skillkit.core.store.homes import Home
+from skillkit.core.values.grants import names_of
 from skillkit.core.values.policy import ScriptPolicy
-from skillkit.core.values.runs import ScriptCommand
+from skillkit.core.values.runs import Decision, PreparedRun, ScriptCommand
 
-__all__ = ["OwnInterpreters", "granted_paths", "named_paths", "own_interpreters", "reach_of", "writable_roots"]
+__all__ = [
+    "OwnInterpreters",
+    "granted_paths",
+    "named_paths",
+    "opened_names",
+    "own_interpreters",
+    "reach_of",
+    "runs_in_place",
+    "writable_roots",
+]
 
 PUT_BACK = "guarded files below the top of a writable folder are put back after the run, not kept from being changed"
 NOT_LOADED = "code that would be loaded unasked was taken out of the home: {0}"
@@ -46,20 +57,21 @@ def reach_of(
     guarded: Guarded = NOTHING_GUARDED,
     everywhere: Iterable[str] = (),
     named: Mapping[Path, str] | None = None,
+    copies: Mapping[str, str] | None = None,
 ) -> Reach:
     """Absolute, resolved paths. Protected: what is guarded, and `everywhere` where all the user's files are open.
 
-    `named` says where the policy's paths led when it was taken up.
+    `named` says where the policy's paths led when it was taken up; `copies` are shown in the place of what they name.
     """
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
     in_rules = _in_rules(guarded)
-    own = own_interpreters(command, state_folder)
+    own, packages = own_interpreters(command, state_folder), _packages(command)
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
     also = [path for path in everywhere if os.path.lexists(path)] if policy.allow_filesystem else []
-    packages = _packages(command)
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     kept = os.path.realpath(home.path) if home else None
-    unmoved = (str(snapshot or skill), private, *([kept] if kept else []), *pinned, *packages.shown)
+    shown = (*([kept] if kept else []), *(copies or {}).values(), *packages.shown)
+    unmoved = (str(snapshot or skill), private, *pinned, *shown)
     return Reach(
         skill=skill,
         snapshot=str(snapshot) if snapshot else None,
@@ -78,10 +90,9 @@ def reach_of(
         hidden=_hidden_places(state, (*own.folders, *(each.path for each in opened.all))),
         identities=_identities(own.folders, unmoved, opened, in_rules),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
+        copies=tuple((copies or {}).items()),
         writable=tuple(each.path for each in opened.writable),
-        **_network(policy),
-        filesystem=policy.allow_filesystem,
-        limits=policy.limits,
+        **_of_policy(policy),
         timeout=command.timeout,
     )
 
@@ -108,10 +119,11 @@ def _packages(command: ScriptCommand) -> _Packages:
     return _Packages(tuple(str(each.tree) for each in command.prepared), node)
 
 
-def _network(policy: ScriptPolicy) -> dict[str, Any]:
+def _of_policy(policy: ScriptPolicy) -> dict[str, Any]:
     hosts = () if policy.allow_network else policy.allowed_hosts
     certificates = certificates_of(os.environ) if hosts else b""
-    return {"network": policy.allow_network, "hosts": hosts, "certificates": certificates}
+    network = {"network": policy.allow_network, "hosts": hosts, "certificates": certificates}
+    return {**network, "filesystem": policy.allow_filesystem, "limits": policy.limits}
 
 
 def _identities(
@@ -282,3 +294,16 @@ def _judged_paths(
                 f"script can have done that. If you want what it leads to, name that, and start anew."
             )
     return tuple(opened.values())
+
+
+def opened_names(command: ScriptCommand) -> tuple[str, ...]:
+    """Guarded names that a person gave the skill to write, each for itself and with a warning."""
+    written = names_of("write", command.grants)
+    return tuple(path for path in written if is_guarded_name(os.path.basename(path)))
+
+
+def runs_in_place(prepared: PreparedRun, policy: ScriptPolicy, *, mounts: bool) -> bool:
+    """Whether the folder itself runs: what a person approved never is, since others can write to it."""
+    by_a_person = prepared.decision is Decision.ASK or prepared.channel is not None
+    is_searching = policy.sandbox != "off" and prepared.command.searches_upwards
+    return not (mounts or by_a_person or is_searching or policy.approval != "never")

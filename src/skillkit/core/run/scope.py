@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from skillkit.core.run.own_programs import find_own_program
+from skillkit.core.run.process.spawn import Start, spawn
 from skillkit.core.run.sandbox.group import (
     CONTROLLERS,
     NoRoom,
@@ -32,7 +33,6 @@ from skillkit.core.run.sandbox.group import (
     own_group,
     read_own,
 )
-from skillkit.core.run.spawn import Start, spawn
 
 __all__ = ["scope_room", "slice_of_login"]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentChangedError, ContentLoadError, ScriptNotFoundError
 from skillkit.core.models.digest import content_of, manifest_of
 from skillkit.core.paths import is_roots
+from skillkit.core.store.snapshots import Snapshots
 from skillkit.core.values.runs import Manifest, ScriptCommand
 
-__all__ = ["relocate", "unchanged_manifest"]
+__all__ = ["held_copies", "relocate", "unchanged_manifest"]
 
 
 def unchanged_manifest(command: ScriptCommand, *, by_content: bool = False) -> Manifest:
@@ -32,6 +34,17 @@ def unchanged_manifest(command: ScriptCommand, *, by_content: bool = False) -> M
         _require_script(command)
         raise _changed(repr(command.skill_name))
     return manifest
+
+
+def held_copies(command: ScriptCommand, snapshots: Snapshots, held: ExitStack) -> dict[str, str]:
+    """Of folders with code of other skills that were given to it: what runs is what was seen, here too."""
+    copies = {}
+    for grant in (each for each in command.grants if each.content):
+        manifest = manifest_of(grant.name)
+        if manifest.digest != grant.content:
+            raise _changed(grant.name)
+        copies[grant.name] = str(held.enter_context(snapshots.hold(Path(grant.name), manifest)))
+    return copies
 
 
 def _require_script(command: ScriptCommand) -> None:

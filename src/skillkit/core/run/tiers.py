@@ -32,6 +32,7 @@ __all__ = [
     "count_together",
     "explain_failure",
     "machine_tiers",
+    "mounter_works",
     "refuse_crowded",
     "require_walls",
     "run_groups",
@@ -74,10 +75,16 @@ def _refuse_unkept(policy: ScriptPolicy) -> None:
         *(["readable_paths"] * bool(policy.readable_paths)),
         *(["writable_paths"] * bool(policy.writable_paths)),
         *(["grant_argument_paths"] * (not policy.grant_argument_paths)),
-        *(["limits"] * (policy.limits != USUAL_LIMITS)),
+        *(["limits"] * (policy.limits != USUAL_LIMITS and _of_a_run(policy.limits) != USUAL_LIMITS)),
     )
     if unkept:
         raise _unavailable(unkept)
+
+
+def _of_a_run(limits: Limits) -> Limits:
+    """Without what is about this program, which keeps it itself."""
+    usual = USUAL_LIMITS
+    return replace(limits, warm_sandboxes=usual.warm_sandboxes, warm_megabytes=usual.warm_megabytes)
 
 
 def _unavailable(missing: Iterable[str]) -> SandboxUnavailableError:
@@ -151,9 +158,9 @@ def scoper_works() -> bool:
             return False
 
 
-def able_to_scope(sandbox: Sandbox, walls: Reach) -> Sandbox:
+def able_to_scope(sandbox: Sandbox) -> Sandbox:
     """The same walls; without unix sockets where those cannot be kept apart from the host's."""
-    if not isinstance(sandbox, BubblewrapSandbox) or not sandbox.needs_scoper(walls) or scoper_works():
+    if not isinstance(sandbox, BubblewrapSandbox) or scoper_works():
         return sandbox
     return replace(sandbox, scoper=())
 
@@ -175,8 +182,6 @@ def able_to_guard(sandbox: Sandbox, walls: Reach, policy: ScriptPolicy) -> Sandb
 
 def able_to_open_hosts(sandbox: Sandbox, reach: Reach, policy: ScriptPolicy) -> Reach:
     """The same reach; where these walls know only all hosts or none, it is none, if policy lets them."""
-    if sandbox.opens_hosts or not reach.hosts:
-        return reach
     if policy.sandbox == "required":
         raise SandboxUnavailableError.because(
             f"The {sandbox.tier} walls open the whole network or none of it, not {', '.join(reach.hosts)} alone",

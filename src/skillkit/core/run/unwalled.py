@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from skillkit.core.run.own_programs import own_environment
 from skillkit.core.run.process import ProcessRequest, run_process
-from skillkit.core.run.spawn import DEVNULL, popen
+from skillkit.core.run.process.spawn import DEVNULL, popen
 
 __all__ = ["read_output", "spawn_detached"]
 

@@ -1,28 +1,33 @@
-"""A private writable folder for each run, and what the script left in it."""
+"""The folders that a run may fill: its private work folder and its home, and what the script left in them."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import shlex
 import stat
 import tempfile
 import threading
 import time
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from skillkit.core.exceptions import ScriptRefusedError, StateUnavailableError
 from skillkit.core.models.digest import SETTLED_NANOSECONDS
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.forbidden import WORK_FOLDER_PREFIX
 from skillkit.core.paths.trees import files_below, remove_entry, remove_tree
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
-from skillkit.core.values.runs import Artifact
+from skillkit.core.store.homes import Home, Homes, HomeSize
+from skillkit.core.values.policy import Limits, ScriptPolicy
+from skillkit.core.values.runs import Artifact, ScriptCommand, ScriptExecutionResult
 
-__all__ = ["WorkFolders"]
+__all__ = ["WorkFolders", "environment_with", "open_home", "told_of_home"]
 
 LISTED_ARTIFACTS = 1_000
 ATTEMPTS = 100  # each lost one was looked at by another process in just that moment; all of them never are
@@ -198,3 +203,63 @@ def _files_in(folder: Path) -> Iterator[Artifact]:
         for names, status in files_below(top, left_out=PRIVATE_FOLDERS):
             relative = Path(*names)
             yield Artifact(folder / relative, status.st_size, relative)
+
+
+def environment_with(command: ScriptCommand, work: Path, *, has_walls: bool) -> dict[str, str]:
+    """Its environment, the work folder, and inside walls for Ruby the one list of gems that is the skill's own."""
+    environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
+    if has_walls and command.interpreter == "ruby" and not command.is_program:
+        names = [name for name in ("gems.rb", "Gemfile") if (command.base_directory / name).exists()]
+        # Else Bundler looks for one from the working directory upwards, and runs it.
+        environment["BUNDLE_GEMFILE"] = str(command.base_directory / (names or ["Gemfile"])[0])
+    return environment
+
+
+def open_home(homes: Homes, command: ScriptCommand, policy: ScriptPolicy) -> Home | None:
+    """The home that stays, or None for a new one; one that holds too much is refused."""
+    if policy.home != "kept" or policy.allow_filesystem or command.is_program:
+        return None
+    skill, folder = command.skill_name, command.base_directory
+    try:
+        home = homes.open(skill, folder, command.digest, stays=policy.approval == "never")
+    except OSError as error:
+        raise StateUnavailableError(
+            f"The home of {skill!r} cannot be opened: {error.strerror or error}. {_remedy(skill)}"
+        ) from error
+    if home.above:
+        size = homes.measure(home.path)
+        if homes.note_size(skill, folder, home.path, size, policy.limits.home_megabytes):
+            raise ScriptRefusedError.because(_too_much(skill, size, policy.limits), _remedy(skill))
+    return home
+
+
+def told_of_home(
+    homes: Homes, command: ScriptCommand, home: Home, limits: Limits, result: ScriptExecutionResult
+) -> ScriptExecutionResult:
+    """The result, and in its hint that the home is a new one, or holds too much for another run."""
+    skill, said = command.skill_name, []
+    if home.is_after_change:
+        where = f"skillkit home {shlex.quote(skill)}"
+        said.append(f"{skill!r} changed, so it began with an empty home; what it kept before is set aside: {where}")
+    if empty_stamp_of(home.path) is None:
+        size = homes.measure(home.path)
+        try:
+            is_above = homes.note_size(skill, command.base_directory, home.path, size, limits.home_megabytes)
+        except StateUnavailableError:  # the next run finds out by itself
+            is_above = size.is_above(limits.home_megabytes)
+        if is_above:
+            said.append(f"{_too_much(skill, size, limits)}: its next run is refused. {_remedy(skill)}")
+    return replace(result, hint=" ".join(filter(None, (result.hint, *said)))) if said else result
+
+
+def _too_much(skill: str, size: HomeSize, limits: Limits) -> str:
+    if not size.is_whole:
+        return f"The home that is kept for {skill!r} holds more, or deeper, than can be looked through"
+    return (
+        f"The home that is kept for {skill!r} holds {size.megabytes:,.0f} MB, more than the "
+        f"{limits.home_megabytes:,} MB of the policy key limits.home_megabytes"
+    )
+
+
+def _remedy(skill: str) -> str:
+    return f"Empty it with: skillkit home {shlex.quote(skill)} --clear"

@@ -15,7 +15,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -26,10 +26,12 @@ from skillkit.core.paths import real_path, require_own_file, require_own_folder
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.values.runs import Prepared
 
-__all__ = ["KINDS", "Approved", "Environment", "Environments", "Mark", "Share", "seen_of"]
+__all__ = ["KINDS", "PACKAGES", "Approved", "Environment", "Environments", "Mark", "Share", "seen_of", "take"]
 
 KINDS = ("python", "node")
-FOLDER, BUILT, NOTES, TREE, MARK = "packages", "environments", "skills", "tree", "environment.json"
+PACKAGES = "packages"
+"""The folder of all this in a state folder."""
+BUILT, NOTES, TREE, MARK, LOCKS = "environments", "skills", "tree", "environment.json", "locks"
 MOST_BYTES = 4_000_000
 READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -75,6 +77,8 @@ class Share:
     """Name, specifier, source and place of what was asked for."""
     names: tuple[str, ...]
     """All that the lock installs."""
+    found_by: str = ""
+    """How the interpreter looked that it was made for, and what was found first on the way to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,10 @@ class Approved:
     channel: str
     approved_at: float
     shares: dict[str, Share] = field(default_factory=dict, hash=False)
+    scopes: tuple[str, ...] = ()
+    """The scripts that it was given for, as they were named; empty text for the whole skill."""
+    read_by: str = ""
+    """The version of skillkit that read what the skill needs."""
 
 
 class Environments:
@@ -94,7 +102,7 @@ class Environments:
 
     def __init__(self, state_folder: Path) -> None:
         self._state_folder = state_folder
-        self.folder = state_folder / FOLDER
+        self.folder = state_folder / PACKAGES
         self.built = self.folder / BUILT
         self._notes = self.folder / NOTES
 
@@ -192,12 +200,30 @@ class Environments:
         for key in _names_in(self.built):
             found = self.find(key)
             if key not in used or found is None:
-                aside = self.folder / f".new-{os.urandom(8).hex()}"
-                with suppress(OSError):
-                    os.rename(self.built / key, aside)
-                    gone[key] = found.mark.size if found else 0
-                remove_tree(aside)
+                with self.held(key, waits=False) as is_ours:
+                    if is_ours:
+                        gone |= self._set_aside(key, found.mark.size if found else 0)
         return gone
+
+    def _set_aside(self, key: str, size: int) -> dict[str, int]:
+        aside = self.folder / f".new-{os.urandom(8).hex()}"
+        try:
+            os.rename(self.built / key, aside)
+        except OSError:
+            return {}
+        remove_tree(aside)
+        return {key: size}
+
+    @contextmanager
+    def held(self, key: str, *, waits: bool) -> Iterator[bool]:
+        """Whether the key is ours alone meanwhile: who builds it holds it until a skill is noted that uses it."""
+        locks = self.folder / LOCKS
+        locks.mkdir(mode=0o700, exist_ok=True)
+        lock = os.open(locks / key, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            yield take(lock, waits=waits)
+        finally:
+            os.close(lock)
 
     def make_folders(self) -> None:
         for folder in (self._state_folder, self.folder, self.built, self._notes):
@@ -207,6 +233,17 @@ class Environments:
     def _note(self, skill: str, base_directory: str | Path) -> Path:
         named = f"{skill}\0{real_path(base_directory)}"
         return self._notes / f"{sha256(named.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
+
+
+def take(descriptor: int, *, waits: bool = False) -> bool:
+    """Whether the lock of an open file or folder is ours now; it goes when the descriptor does."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 def seen_of(tree: Path) -> tuple[str, int]:
@@ -249,12 +286,16 @@ def _approved_in(note: Path) -> Approved:
     read = _read(note)
     shares = {
         kind: Share(
-            str(each["key"]), str(each["lock"]), tuple(tuple(w) for w in each["wanted"]), tuple(map(str, each["names"]))
+            str(each["key"]),
+            str(each["lock"]),
+            tuple(tuple(w) for w in each["wanted"]),
+            tuple(map(str, each["names"])),
+            str(each.get("found_by", "")),
         )
         for kind, each in read["shares"].items()
         if kind in KINDS
     }
-    return Approved(**{**read, "shares": shares})
+    return Approved(**{**read, "shares": shares, "scopes": tuple(map(str, read.get("scopes", ())))})
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -96,6 +96,8 @@ class Homes:
                 self._drop_oldest(place, note)
         path = place / note.current
         above = note.homes[note.current][1]
+        if _is_untouched(path):
+            return Home(path, digest, above, is_after_change)
         try:
             with Folder.of(path) as home:
                 home.allow_all()  # a script may have closed it
@@ -252,6 +254,14 @@ def _alone(place: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_untouched(home: Path) -> bool:
+    """As it was made: nothing in it, and nothing closed."""
+    try:
+        return os.lstat(home).st_mode == stat.S_IFDIR | 0o700 and not os.listdir(home)
+    except OSError:
+        return False
 
 
 def _without_startup_code(home: Folder, place: Path) -> Iterator[str]:

@@ -12,31 +12,29 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.store.processes import Mark, is_running, own_mark
+from skillkit.core.store.base import Connection, Moment
+from skillkit.core.store.processes import Mark
 from skillkit.core.values.questions import WALLS, Option, OptionAnswer, OptionRequest, Tick
 
 __all__ = [
+    "AFTER_ALL",
     "EXPIRED",
     "LEASE_SECONDS",
     "PENDING",
     "WITHDRAWN",
-    "Moment",
     "Question",
     "Row",
     "Ticket",
     "close_dead",
     "is_alive",
     "join",
+    "leases",
     "leave",
-    "moment_now",
     "newest_row",
     "open_row",
     "past_rows",
@@ -45,7 +43,6 @@ __all__ = [
     "renew",
     "row_at",
     "seqs_over",
-    "steady_seconds",
     "take",
     "ticket_for",
     "write_answer",
@@ -55,7 +52,7 @@ PENDING, ANSWERED, EXPIRED, WITHDRAWN, ABANDONED = "pending", "answered", "expir
 LEASE_SECONDS = 6.0
 KEPT_ANSWER_SECONDS = 600.0
 KEPT_REQUESTS = 500
-BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+AFTER_ALL = 2**63 - 1
 
 _LIFE = "select seq, is_held, created_at, expires_at, boot, deadline, owner"
 _COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, grants, reason, is_taken, content, context, single_use
@@ -63,7 +60,7 @@ _COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, grants, reason, 
 _INSERT = """insert into requests
     (id, content, context, single_use, is_held, created_at, expires_at, boot, deadline, owner)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_EXTEND = """update requests set is_held = is_held and ?, expires_at = max(expires_at, ?),
+_EXTEND = """update requests set is_held = is_held * ?, expires_at = max(expires_at, ?),
     deadline = case boot when ? then max(deadline, ?) else ? end, boot = ?,
     owner = case owner when '' then '' else ? end where seq = ?"""
 _RENEW = """insert into askers (asker, request, process, boot, leased_until)
@@ -78,39 +75,6 @@ _ANSWER = """update requests set state = 'answered', option_id = ?, channel = ?,
 _CLOSE = "update requests set state = ?, context = '{}' where seq = ? and state = 'pending'"
 _TAKE = "update requests set is_taken = 1, context = '{}' where seq = ? and state = 'answered' and is_taken = 0"
 _FORGET = "delete from requests where seq <= (select max(seq) from requests) - ? and state <> 'pending'"
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A point in time by both clocks; what has run out stays run out, whatever is done to the wall clock."""
-
-    boot: str
-    """Which start of the machine `steady` counts from; empty where the system does not say."""
-    steady: float
-    wall: float
-
-    def after(self, seconds: float) -> Moment:
-        return Moment(self.boot, self.steady + seconds, self.wall + seconds)
-
-
-def moment_now() -> Moment:
-    return Moment(boot_id(), steady_seconds(), time.time())
-
-
-def steady_seconds() -> float:
-    """Since the machine started; time asleep counts where the system can tell."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
-
-
-@cache
-def boot_id() -> str:
-    try:
-        with open(BOOT_ID_FILE, encoding="ascii") as file:
-            return file.read().strip()
-    except (OSError, ValueError):
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,64 +177,85 @@ def _row_from(values: Sequence[Any]) -> Row:
     return Row(life, request, context, tuple(json.loads(single_use)), state, answer, bool(is_taken))
 
 
-def _rows(connection: sqlite3.Connection, which: str, *values: object) -> list[Row]:
+def _rows(connection: Connection, which: str, *values: object) -> list[Row]:
     return [_row_from(each) for each in connection.execute(f"{_COLUMNS} where {which}", values).fetchall()]
 
 
-def row_at(connection: sqlite3.Connection, seq: int) -> Row | None:
+def row_at(connection: Connection, seq: int) -> Row | None:
     return next(iter(_rows(connection, "seq = ?", seq)), None)
 
 
-def newest_row(connection: sqlite3.Connection, request_id: str) -> Row | None:
+def newest_row(connection: Connection, request_id: str) -> Row | None:
     return next(iter(_rows(connection, "id = ? order by seq desc limit 1", request_id)), None)
 
 
-def pending_rows(connection: sqlite3.Connection) -> list[Row]:
-    return sorted(_rows(connection, "state = 'pending'"), key=lambda row: row.seq)
+def pending_rows(connection: Connection, up_to: int = AFTER_ALL) -> list[Row]:
+    """With all that they carry, the oldest first, none that was asked after the one of this number."""
+    return sorted(_rows(connection, "state = 'pending' and seq <= ?", up_to), key=lambda row: row.seq)
 
 
-def past_rows(connection: sqlite3.Connection, limit: int) -> list[Row]:
+def past_rows(connection: Connection, limit: int) -> list[Row]:
     """The newest first."""
     return _rows(connection, "state <> 'pending' order by seq desc limit ?", limit)
 
 
-def pending_ids(connection: sqlite3.Connection, now: Moment) -> list[tuple[int, str]]:
+def pending_ids(connection: Connection, now: Moment) -> list[tuple[int, str]]:
     """Number and id of what can be answered; what it carries is not read."""
     found = connection.execute(f"{_LIFE}, id from requests where state = 'pending'").fetchall()
-    return sorted((each[0], each[7]) for each in found if is_alive(connection, _life_from(each[:7]), now))
+    known = leases(connection) if len(found) > 1 else None
+    return sorted((each[0], each[7]) for each in found if is_alive(connection, _life_from(each[:7]), now, known))
 
 
-def seqs_over(connection: sqlite3.Connection, seqs: Iterable[int]) -> set[int]:
+def seqs_over(connection: Connection, seqs: Iterable[int]) -> set[int]:
     """Which of these are not pending any more; the index holds only what is."""
     still = {seq for (seq,) in connection.execute("select seq from requests where state = 'pending'").fetchall()}
     return set(seqs) - still
 
 
-def is_alive(connection: sqlite3.Connection, life: Life, now: Moment) -> bool:
-    """Whether an answer to this pending request would still reach somebody."""
-    if life.is_over(now) or (life.owner and not is_running(life.owner)):
+Lease: TypeAlias = tuple[Mark, str, float]
+_LEASES = "select request, process, boot, leased_until from askers"
+
+
+def leases(connection: Connection) -> dict[int, list[Lease]]:
+    """Of all requests in one look: many are open where many machines ask."""
+    found: dict[int, list[Lease]] = {}
+    for seq, *lease in connection.execute(_LEASES).fetchall():
+        found.setdefault(seq, []).append(tuple(lease))
+    return found
+
+
+def is_alive(connection: Connection, life: Life, now: Moment, known: dict[int, list[Lease]] | None = None) -> bool:
+    """Whether an answer to this pending request would still reach somebody; `known` leases need not be read again."""
+    if life.is_over(now) or (life.owner and not now.is_running(life.owner)):
         return False
-    return not life.is_held or has_askers(connection, life.seq, now)
+    if not life.is_held:
+        return True
+    return has_askers(connection, life.seq, now) if known is None else _hold(known.get(life.seq, ()), now)
 
 
-def has_askers(connection: sqlite3.Connection, seq: int, now: Moment) -> bool:
-    found = connection.execute("select process, boot, leased_until from askers where request = ?", (seq,)).fetchall()
+def has_askers(connection: Connection, seq: int, now: Moment) -> bool:
+    return _hold([row[1:] for row in connection.execute(f"{_LEASES} where request = ?", (seq,)).fetchall()], now)
+
+
+def _hold(found: Iterable[Lease], now: Moment) -> bool:
     # A lease may be renewed after `now` was read; one that ends much later is from before a restart.
     leased = [mark for mark, boot, until in found if boot == now.boot and 0 < until - now.steady <= 2 * LEASE_SECONDS]
-    return any(not mark or is_running(mark) for mark in leased)
+    return any(not mark or now.is_running(mark) for mark in leased)
 
 
-def close_dead(connection: sqlite3.Connection, now: Moment) -> None:
+def close_dead(connection: Connection, now: Moment) -> None:
     """Requests that expired or whose askers are all gone; and the oldest of what is over."""
-    for values in connection.execute(f"{_LIFE} from requests where state = 'pending'").fetchall():
+    pending = connection.execute(f"{_LIFE} from requests where state = 'pending'").fetchall()
+    known = leases(connection) if len(pending) > 1 else None
+    for values in pending:
         life = _life_from(values)
-        if not is_alive(connection, life, now):
+        if not is_alive(connection, life, now, known):
             connection.execute(_CLOSE, (EXPIRED if life.is_over(now) else ABANDONED, life.seq))
     connection.execute(_FORGET, (KEPT_REQUESTS,))
     connection.execute("delete from askers where boot <> ? or leased_until <= ?", (now.boot, now.steady))
 
 
-def open_row(connection: sqlite3.Connection, question: Question, now: Moment) -> int:
+def open_row(connection: Connection, question: Question, now: Moment) -> int:
     """The request's row: the one that is open already, else a new one."""
     close_dead(connection, now)
     row = newest_row(connection, question.request.id)
@@ -284,7 +269,7 @@ def open_row(connection: sqlite3.Connection, question: Question, now: Moment) ->
     if row.state == PENDING:
         ends = now.after(question.lifetime)
         times = (ends.wall, ends.boot, ends.steady, ends.steady, ends.boot)
-        values = (question.is_held, *times, question.owner, row.seq)
+        values = (int(question.is_held), *times, now.mark(question.owner), row.seq)
         connection.execute(_EXTEND, values)
     return row.seq
 
@@ -294,48 +279,49 @@ def _offer_of(request: OptionRequest) -> tuple[object, ...]:
     return request.options, request.grants, request.context.get(WALLS)
 
 
-def insert_row(connection: sqlite3.Connection, question: Question, now: Moment) -> int:
+def insert_row(connection: Connection, question: Question, now: Moment) -> int:
     request, ends = question.request, now.after(question.lifetime)
     content = {name: getattr(request, name) for name in ("id", "title", "message")}
     content |= {"options": [asdict(option) for option in request.options], "session_id": request.session_id}
     content |= {"grants": [asdict(tick) for tick in request.grants]}
     texts = (request.id, json.dumps(content), question.context, json.dumps(question.single_use))
-    values = (*texts, question.is_held, now.wall, ends.wall, now.boot, ends.steady, question.owner)
-    return int(connection.execute(_INSERT, values).lastrowid or 0)
+    values = (*texts, int(question.is_held), now.wall, ends.wall, now.boot, ends.steady, now.mark(question.owner))
+    connection.execute(_INSERT, values)
+    return int(connection.execute("select max(seq) from requests").fetchone()[0])  # all other writers wait
 
 
-def join(connection: sqlite3.Connection, question: Question, now: Moment, ends: float | None = None) -> Ticket:
+def join(connection: Connection, question: Question, now: Moment, ends: float | None = None) -> Ticket:
     """A place at the request, made pending if it is not; its asker gives up when the question expires, or at `ends`."""
     seq = open_row(connection, question, now)
-    return ticket_for(connection, seq, question, now, now.steady + question.lifetime if ends is None else ends)
+    return ticket_for(connection, seq, question, now, now.here(question.lifetime) if ends is None else ends)
 
 
-def ticket_for(connection: sqlite3.Connection, seq: int, question: Question, now: Moment, ends: float) -> Ticket:
+def ticket_for(connection: Connection, seq: int, question: Question, now: Moment, ends: float) -> Ticket:
     ticket = Ticket(seq, secrets.randbits(62), question, ends)
     renew(connection, [ticket], now)
     return ticket
 
 
-def renew(connection: sqlite3.Connection, tickets: Iterable[Ticket], now: Moment) -> None:
+def renew(connection: Connection, tickets: Iterable[Ticket], now: Moment) -> None:
     """Say that these askers still wait."""
-    until, mark = now.steady + LEASE_SECONDS, own_mark()
+    until, mark = now.steady + LEASE_SECONDS, now.mark()
     connection.executemany(_RENEW, [(ticket.asker, mark, now.boot, until, ticket.seq) for ticket in tickets])
 
 
-def write_answer(connection: sqlite3.Connection, seq: int, answer: OptionAnswer, now: Moment) -> None:
+def write_answer(connection: Connection, seq: int, answer: OptionAnswer, now: Moment) -> None:
     kept = now.after(KEPT_ANSWER_SECONDS)
     said = (answer.option_id, answer.channel, answer.answered_at, json.dumps(answer.grants), answer.reason)
     connection.execute(_ANSWER, (*said, kept.wall, kept.boot, kept.steady, seq))
 
 
-def take(connection: sqlite3.Connection, row: Row, single_use: Sequence[str] = ()) -> OptionAnswer | None:
+def take(connection: Connection, row: Row, single_use: Sequence[str] = ()) -> OptionAnswer | None:
     """The answer, unless it was for one asker alone, or is for one to this asker, and another took it."""
     taken = connection.execute(_TAKE, (row.seq,))
     is_shared = row.answer is not None and row.answer.option_id not in (*row.single_use, *single_use)
     return row.answer if is_shared or taken.rowcount == 1 else None
 
 
-def leave(connection: sqlite3.Connection, ticket: Ticket, now: Moment) -> None:
+def leave(connection: Connection, ticket: Ticket, now: Moment) -> None:
     """The last asker who goes takes the question along, unless it is kept for somebody who comes back."""
     connection.execute("delete from askers where asker = ?", (ticket.asker,))
     row = row_at(connection, ticket.seq)

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skillkit.core.exceptions import ConfigurationError, RequestClosedError
 from skillkit.core.store import request_rows as rows
-from skillkit.core.store.request_rows import Question, Row, Ticket, moment_now
-from skillkit.core.store.state import StateStore
-from skillkit.core.values.questions import REASON_CHARACTERS, Option, OptionAnswer, OptionRequest
+from skillkit.core.store.base import Connection, Moment, Store
+from skillkit.core.store.request_rows import Question, Row, Ticket
+from skillkit.core.store.trust import StandingApprovals
+from skillkit.core.values.bounds import Bounds, walls_digest
+from skillkit.core.values.needs import Grant
+from skillkit.core.values.questions import (
+    IN_SESSION,
+    KEEPS,
+    REASON_CHARACTERS,
+    WALLS,
+    Option,
+    OptionAnswer,
+    OptionRequest,
+)
 from skillkit.core.values.text import grouped
 
 __all__ = [
@@ -39,6 +49,7 @@ MOST_OPTIONS = 50
 MOST_TICKS = 100
 TICK_CHARACTERS = 5_000  # a path may be as long as the kernel takes
 LONGEST_LIFE_SECONDS = 30 * 86_400
+SAME_CLOCK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +65,33 @@ class PastRequest:
 class Requests:
     """The requests of a world. Those that only look make no file."""
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def open(self, question: Question) -> OptionRequest:
         """Makes it pending; gives what is open now."""
         with self._store.transaction() as connection:
-            row = rows.row_at(connection, rows.open_row(connection, question, moment_now()))
+            row = rows.row_at(connection, rows.open_row(connection, question, self._store.now()))
         return row.request if row is not None else question.request
 
     def join(self, question: Question) -> Ticket:
         """A place at the request, made pending if it is not."""
         with self._store.transaction() as connection:
-            return rows.join(connection, question, moment_now())
+            return rows.join(connection, question, self._store.now())
 
     def rejoin(self, request_id: str) -> Ticket:
         """A place at a request that is open, or was answered while nobody waited."""
         with self._store.transaction() as connection:
-            now = moment_now()
+            now = self._store.now()
             row = rows.newest_row(connection, request_id)
             if row is None or not row.is_open(now):
                 raise _closed_error(request_id, row)
-            return rows.ticket_for(connection, row.seq, row.question(), now, now.steady + row.life.remaining(now))
+            return rows.ticket_for(connection, row.seq, row.question(), now, now.here(row.life.remaining(now)))
 
     def settle(self, ticket: Ticket, *, is_done: bool) -> OptionAnswer | Ticket | None:
         """The answer; or where to wait on, elsewhere when another asker took what was for one; or None: time to go."""
         with self._erasing() as connection:
-            now, question, answer = moment_now(), ticket.question, None
+            now, question, answer = self._store.now(), ticket.question, None
             row = rows.row_at(connection, ticket.seq)
             is_answered = row is not None and row.answer is not None
             if row is not None and is_answered:
@@ -89,17 +100,17 @@ class Requests:
                 return ticket
             rows.leave(connection, ticket, now)
             if answer is not None or is_done:
-                return answer
+                return _as_here(answer, now)
             return rows.join(connection, question, now, None if is_answered else ticket.ends)
 
     def leave(self, ticket: Ticket) -> None:
         with self._erasing() as connection:
-            rows.leave(connection, ticket, moment_now())
+            rows.leave(connection, ticket, self._store.now())
 
     def renew(self, tickets: Iterable[Ticket]) -> None:
         """Say that these askers still wait."""
         with self._store.transaction() as connection:
-            rows.renew(connection, tickets, moment_now())
+            rows.renew(connection, tickets, self._store.now())
 
     def seqs_over(self, seqs: Iterable[int]) -> set[int]:
         """Which of these numbers are not pending any more."""
@@ -110,7 +121,9 @@ class Requests:
         """An answer that waits for its taker, once."""
         with self._erasing() as connection:
             row = rows.newest_row(connection, request_id)
-            return rows.take(connection, row) if row is not None and row.waits_for_its_taker(moment_now()) else None
+            now = self._store.now()
+            is_waiting = row is not None and row.waits_for_its_taker(now)
+            return _as_here(rows.take(connection, row), now) if row is not None and is_waiting else None
 
     def answer(
         self,
@@ -122,10 +135,10 @@ class Requests:
         grants: tuple[str, ...] = (),
         reason: str = "",
     ) -> OptionAnswer:
-        if not self._store.path.exists():
+        if not self._store.exists():
             raise _closed_error(request_id, None)
         with self._erasing() as connection:
-            now = moment_now()
+            now = self._store.now()
             rows.close_dead(connection, now)
             row = rows.newest_row(connection, request_id)
             if row is None or row.state != rows.PENDING:
@@ -136,31 +149,35 @@ class Requests:
                     f"The request {request_id!r} was asked anew meanwhile. Look at it again.", request_id=request_id
                 )
             require_offered(row.request, option_id, grants)
-            answer = OptionAnswer(option_id, channel, time.time(), request_id, grants=grants, reason=reason)
+            answer = OptionAnswer(option_id, channel, now.wall, request_id, grants=grants, reason=reason)
             rows.write_answer(connection, row.seq, answer, now)
+            if self._store.is_shared:
+                keep_for_session(StandingApprovals(self._store), row, answer)
         return answer
 
-    def pending(self) -> list[OptionRequest]:
-        """What can be answered now, the oldest first."""
-        if not self._store.path.exists():
+    def pending(self, limit: int | None = None) -> list[OptionRequest]:
+        """What can be answered now, the oldest first; of many, only so many are read."""
+        if not self._store.exists():
             return []
         with self._store.connection() as connection:
-            now = moment_now()
-            found = rows.pending_rows(connection)
-            return [row.request for row in found if rows.is_alive(connection, row.life, now)]
+            now = self._store.now()
+            ids = rows.pending_ids(connection, now) if limit is not None else []
+            found = rows.pending_rows(connection, ids[:limit][-1][0] if ids else rows.AFTER_ALL)
+            known = rows.leases(connection) if len(found) > 1 else None
+            return [row.request for row in found if rows.is_alive(connection, row.life, now, known)]
 
     def pending_ids(self) -> list[tuple[int, str]]:
-        if not self._store.path.exists():
+        if not self._store.exists():
             return []
         with self._store.connection() as connection:
-            return rows.pending_ids(connection, moment_now())
+            return rows.pending_ids(connection, self._store.now())
 
     def find(self, request_id: str) -> OptionRequest | PastRequest | None:
         """The newest of its id."""
-        if not self._store.path.exists():
+        if not self._store.exists():
             return None
         with self._erasing() as connection:
-            rows.close_dead(connection, moment_now())
+            rows.close_dead(connection, self._store.now())
             row = rows.newest_row(connection, request_id)
         if row is None or row.state == rows.PENDING:
             return None if row is None else row.request
@@ -168,15 +185,15 @@ class Requests:
 
     def past(self, limit: int) -> list[PastRequest]:
         """The newest first."""
-        if not self._store.path.exists():
+        if not self._store.exists():
             return []
         with self._erasing() as connection:
-            rows.close_dead(connection, moment_now())
+            rows.close_dead(connection, self._store.now())
             found = rows.past_rows(connection, limit)
         return [PastRequest(row.request, row.state, row.answer) for row in found]
 
     @contextmanager
-    def _erasing(self) -> Iterator[sqlite3.Connection]:
+    def _erasing(self) -> Iterator[Connection]:
         """A transaction that ends questions: nothing of what they showed is left on disk after it."""
         changes = 0
         try:
@@ -189,6 +206,40 @@ class Requests:
         finally:
             if changes:
                 self._store.scrub()
+
+
+def _as_here(answer: OptionAnswer | None, now: Moment) -> OptionAnswer | None:
+    """When it was given by the clock of who takes it, where that goes otherwise than the one of all."""
+    ahead = time.time() - now.wall if now.host else 0.0
+    if answer is None or abs(ahead) < SAME_CLOCK_SECONDS:
+        return answer
+    return replace(answer, answered_at=answer.answered_at + ahead)
+
+
+def keep_for_session(approvals: StandingApprovals, row: Row, answer: OptionAnswer) -> None:
+    """In a shared world who answers keeps a yes for the session, for who asks may not approve anything."""
+    request, kept = row.request, row.request.context.get(KEEPS)
+    if answer.option_id != IN_SESSION or IN_SESSION in row.single_use or not kept or not request.session_id:
+        return
+    walls = Bounds.from_text(kept["walls"])
+    prompt = request.context.get("prompt", {})
+    told = (prompt.get("skill"), prompt.get("digest"), request.context.get(WALLS))
+    if walls is None or told != (kept["skill"], kept["digest"], walls_digest([walls])):
+        raise ConfigurationError(
+            f"The request {request.id!r} shows another skill or other walls than it would keep. Answer it with no."
+        )
+    ticks = tuple(Grant.from_id(each) for tick in answer.grants for each in kept["offered"].get(tick, ()))
+    approvals.approve_in_session(
+        request.session_id,
+        skill=kept["skill"],
+        folder="",
+        digest=kept["digest"],
+        channel=answer.channel,
+        walls=walls.with_grants(ticks),
+        on_load=kept["on_load"],
+        ticks=ticks,
+        left=tuple(each for each in kept["offered"] if each not in answer.grants),
+    )
 
 
 def _closed_error(request_id: str, row: Row | None) -> RequestClosedError:

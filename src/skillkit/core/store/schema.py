@@ -102,4 +102,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             signer text not null, key text not null, signed_at integer not null, signed text not null
         ) without rowid""",
     ),
+    (
+        # Runs that go on and used a host; `run` is the number of the record of their start.
+        """create table running (run integer primary key, process text not null, skill text not null,
+            script text not null, session text not null, began_at real not null, hosts text not null
+        )""",
+    ),
 )

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
 from skillkit.core.paths import require_own_file, require_own_folder
+from skillkit.core.store.base import ChangeMark, Head, Moment, Row, moment_now
 from skillkit.core.store.schema import MIGRATIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["BUSY_TIMEOUT_SECONDS", "FILE_NAME", "MIGRATIONS", "STATE_VARIABLE", "StateStore", "state_folder"]
 
@@ -43,6 +44,7 @@ _FAULTS = {
 }
 _UNEXPECTED = ("does not look as skillkit made it", "Move it away and keep it as evidence; a new one is made")
 _NEWER = ("was made by a newer skillkit", "Use that version")
+_APPEND = "insert into audit (seq, timestamp, kind, fields, previous, hash) values (?, ?, ?, ?, ?, ?)"
 # Mistakes in a caller's statement are not the state's unavailability.
 _CALLER_FAULTS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
@@ -77,6 +79,8 @@ def _usable_folder(folder: str | Path) -> Path:
 class StateStore:
     """One connection per process to a world's file, made at first use and shared by all threads."""
 
+    is_shared = False
+
     def __init__(self, folder: str | Path, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS) -> None:
         self.folder = _usable_folder(folder)
         self.path = self.folder / FILE_NAME
@@ -89,6 +93,22 @@ class StateStore:
         self._connections = 0
         self._durable = False
         self._world = ""
+        self._last: tuple[sqlite3.Connection, Head] | None = None
+        """Where the log ended when we last wrote to it, and through which connection."""
+
+    @property
+    def place(self) -> str:
+        return self._file_name
+
+    @property
+    def local(self) -> StateStore:
+        return self
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def now(self) -> Moment:
+        return moment_now()
 
     def world(self) -> str:
         """The random id this world was given when its file was made."""
@@ -121,15 +141,15 @@ class StateStore:
                     self._roll_back(connection)
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         """The same with all other writers waiting; committed at the end, unless something was raised."""
-        with self.connection() as connection:
+        with self.connection(durable=durable) as connection:
             connection.execute("begin immediate")
             yield connection
             if connection.in_transaction:
                 connection.execute("commit")
 
-    def change_mark(self) -> tuple[int, int, int]:
+    def change_mark(self) -> ChangeMark:
         """Another value after every commit to the file, whoever made it; reads no table, and makes no file."""
         if not self.path.exists():
             return 0, 0, 0
@@ -137,6 +157,44 @@ class StateStore:
             version = connection.execute("pragma data_version").fetchone()[0]
             # Counts of two connections cannot be compared.
             return self._connections, version, connection.total_changes
+
+    def append(self, next_row: Callable[[Head], Row]) -> Row:
+        """Writes the record that follows whatever is last."""
+        with self.connection() as connection:
+            row = self._follow(connection, next_row) or self._append(connection, next_row)
+            self._last = connection, Head(self._world, row[0], row[5])
+        return row
+
+    def _follow(self, connection: sqlite3.Connection, next_row: Callable[[Head], Row]) -> Row | None:
+        """Behind our own last row, in one step; None when another writer came between, or the file is another one.
+
+        A trigger of the table refuses a number that is not the next one, so nobody can have come between.
+        """
+        if self._last is None or self._last[0] is not connection:
+            return None
+        row = next_row(self._last[1])
+        try:
+            written = connection.execute(_APPEND, row).rowcount
+        except sqlite3.IntegrityError:
+            return None
+        self._require_kept(written)
+        return row
+
+    def _append(self, connection: sqlite3.Connection, next_row: Callable[[Head], Row]) -> Row:
+        """Behind the last row of the file, with all other writers waiting."""
+        connection.execute("begin immediate")
+        last = connection.execute("select seq, hash from audit order by seq desc limit 1").fetchone()
+        row = next_row(Head(self._world, *(last or (0, None))))
+        self._require_kept(connection.execute(_APPEND, row).rowcount)
+        connection.execute("commit")
+        return row
+
+    def _require_kept(self, rows: int) -> None:
+        """A trigger that someone planted can swallow a record without an error."""
+        if rows != 1:
+            raise StateUnavailableError(
+                f"Something in the state file {self.path} swallows records. Move it away and keep it as evidence."
+            )
 
     def scrub(self) -> None:
         """Empties the file of late changes, so that what was removed is nowhere on disk.

@@ -7,13 +7,14 @@ import threading
 from dataclasses import dataclass, field
 
 from skillkit.core.exceptions import StateUnavailableError
-from skillkit.core.store.request_rows import LEASE_SECONDS, Ticket, steady_seconds
+from skillkit.core.store.base import steady_seconds
+from skillkit.core.store.request_rows import LEASE_SECONDS, Ticket
 from skillkit.core.values.questions import Cancel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from skillkit.core.store.base import ChangeMark, Store
     from skillkit.core.store.requests import Requests
-    from skillkit.core.store.state import StateStore
 
 __all__ = ["LOOK_SECONDS", "Subscriber", "Subscription"]
 
@@ -57,14 +58,14 @@ class Subscription:
     A look at the store's mark that finds the old one costs no read of any table.
     """
 
-    def __init__(self, store: StateStore, requests: Requests) -> None:
+    def __init__(self, store: Store, requests: Requests) -> None:
         self._store = store
         self._requests = requests
         self._lock = threading.Condition()
         self._subscribers: set[Subscriber] = set()
         self._is_running = False
         self._is_stale = True
-        self._mark: tuple[int, int, int] | None = None
+        self._mark: ChangeMark | None = None
         self._renewed = self._reached = steady_seconds()
 
     def sleep(self, subscriber: Subscriber) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,27 @@ from typing import Any, Literal
 
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.paths import real_path
-from skillkit.core.store.state import StateStore
+from skillkit.core.store.base import Store
 from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.text import storable
 
-__all__ = ["AGENT_OWNER", "SESSION_APPROVAL_SECONDS", "Approval", "StandingApprovals", "first_covering"]
+__all__ = [
+    "AGENT_OWNER",
+    "ANYWHERE",
+    "SESSION_APPROVAL_SECONDS",
+    "Approval",
+    "StandingApprovals",
+    "first_covering",
+    "named_place",
+    "place_of",
+]
 
 # Sessions end without telling anybody; an approval that old is given again.
 SESSION_APPROVAL_SECONDS = 30 * 86_400.0
 NO_SESSION = ""
+ANYWHERE = "any folder, "
+"""Stands before the digest where a folder would: in a world of many machines the content alone is what is known."""
 AGENT_OWNER = "(agent)"
 """Stands for a skill's name where an agent file was approved; no skill can have it."""
 
@@ -29,8 +39,10 @@ _INSERT = """insert into approvals (kind, session, skill, folder, digest, channe
     values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _ON_LOAD = """select case session when '' then 'trust' else 'session' end,
     session, skill, folder, digest, channel, approved_at, walls, ticks from on_load"""
-_INSERT_ON_LOAD = """insert or replace into on_load
-    (session, skill, folder, digest, commands, channel, approved_at, walls, ticks) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_INSERT_ON_LOAD = """insert into on_load
+    (session, skill, folder, digest, commands, channel, approved_at, walls, ticks) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (session, skill, folder) do update set digest = excluded.digest, commands = excluded.commands,
+    channel = excluded.channel, approved_at = excluded.approved_at, walls = excluded.walls, ticks = excluded.ticks"""
 _DELETE_ON_LOAD = "delete from on_load where session = ? and skill = ? and folder = ?"
 _DELETE = "delete from approvals where kind = ? and session = ? and skill = ? and folder = ?"
 
@@ -44,7 +56,7 @@ class Approval:
     """None for trust, which holds in every session."""
     skill: str
     folder: str
-    """Its real path, by whatever links it was reached."""
+    """Its real path, by whatever links it was reached; in a shared world a word for wherever that content is."""
     digest: str
     channel: str
     approved_at: float
@@ -59,7 +71,7 @@ class Approval:
 class StandingApprovals:
     """Session approvals and trust of one world; each is bound to a digest and to walls, and covers no others."""
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def approve_in_session(
@@ -81,7 +93,7 @@ class StandingApprovals:
         """
         if not session_id:
             raise ConfigurationError("An approval for a session needs the session's id; ask for a single run instead.")
-        place, now = real_path(folder), time.time()
+        place, now = self._place(skill, folder, digest), self._store.now().wall
         approval = Approval("session", session_id, skill, place, digest, channel, now, walls, ticks, left)
         return self._keep(approval, on_load)
 
@@ -99,15 +111,15 @@ class StandingApprovals:
 
         Without walls it covers no run: it is about a file that is only read.
         """
-        approval = Approval("trust", None, skill, real_path(folder), digest, channel, time.time(), walls)
+        place, now = self._place(skill, folder, digest), self._store.now().wall
+        approval = Approval("trust", None, skill, place, digest, channel, now, walls)
         return self._keep(approval, on_load)
 
     def on_load(self, session_id: str | None, skill: str, digest: str, commands: str) -> list[Approval]:
         """The words that were given when exactly these commands of this content were shown; trust last."""
         which = "where skill = ? and digest = ? and commands = ? order by session desc"
         found = self._find(which, storable(skill), digest, commands, columns=_ON_LOAD)
-        session = storable(session_id or NO_SESSION)
-        return [each for each in found if _holds(each, session)]
+        return self._holding(found, storable(session_id or NO_SESSION))
 
     def covering(self, session_id: str | None, skill: str, digest: str, walls: Bounds) -> Approval | None:
         """The approval under which this skill, with this content, may run in this session within these walls."""
@@ -116,8 +128,7 @@ class StandingApprovals:
     def of_content(self, session_id: str | None, skill: str, digest: str) -> list[Approval]:
         """What a person approved of this content in this session, within whichever walls."""
         found = self._find("where skill = ? and digest = ? order by kind desc", storable(skill), digest)
-        session = storable(session_id or NO_SESSION)
-        return [each for each in found if _holds(each, session)]
+        return self._holding(found, storable(session_id or NO_SESSION))
 
     def trusted(self) -> list[Approval]:
         """By name, then folder."""
@@ -126,7 +137,7 @@ class StandingApprovals:
     def in_sessions(self) -> list[Approval]:
         """What still holds for a session; by session, name, then folder."""
         found = self._find("where kind = 'session' order by session, skill, folder")
-        return [each for each in found if _holds(each, each.session_id or NO_SESSION)]
+        return self._holding(found)
 
     def end_in_sessions(self, *, skill: str | None = None, session_id: str | None = None) -> list[Approval]:
         """What does not hold any more; without a skill all of them, without a session in every one."""
@@ -138,15 +149,18 @@ class StandingApprovals:
 
     def remove_trust(self, skill: str, *, folder: str | Path | None = None) -> list[Approval]:
         """What is not trusted any more; without a folder, wherever the skill was."""
-        place = None if folder is None else storable(real_path(folder))
+        place = None if folder is None else named_place(self._store, folder)
         gone = [each for each in self.trusted() if each.skill == storable(skill) and place in (None, each.folder)]
         self._remove(gone)
         return gone
 
     def last_approved(self, skill: str, folder: str | Path) -> Approval | None:
         """What a person approved last."""
-        place = (storable(skill), storable(real_path(folder)))
-        found = self._find("where skill = ? and folder = ? order by seq desc limit 1", *place)
+        if self._store.is_shared and skill != AGENT_OWNER:
+            found = self._find("where skill = ? order by seq desc limit 1", storable(skill))
+        else:
+            place = (storable(skill), storable(real_path(folder)))
+            found = self._find("where skill = ? and folder = ? order by seq desc limit 1", *place)
         return found[0] if found else None
 
     def last_approved_digest(self, skill: str, folder: str | Path) -> str | None:
@@ -157,6 +171,17 @@ class StandingApprovals:
     def digests(self) -> frozenset[str]:
         """Everything some approval is about; their copies are kept."""
         return frozenset(each.digest for each in self._find(""))
+
+    def _place(self, skill: str, folder: str | Path, digest: str) -> str:
+        """What a later word takes the place of; agent files are each machine's own."""
+        return real_path(folder) if skill == AGENT_OWNER else place_of(self._store, folder, digest)
+
+    def _holding(self, found: list[Approval], session: str | None = None) -> list[Approval]:
+        """Those that hold in this session, without one each in its own."""
+        now = self._store.now().wall if found else 0.0
+        return [
+            each for each in found if _holds(each, each.session_id or NO_SESSION if session is None else session, now)
+        ]
 
     def _remove(self, gone: list[Approval]) -> None:
         """Only as they were when they were found; who approved other content meanwhile meant that."""
@@ -171,7 +196,7 @@ class StandingApprovals:
 
     def _find(self, which: str, *values: str, columns: str = _COLUMNS) -> list[Approval]:
         """Looking makes no file."""
-        if not self._store.path.exists():
+        if not self._store.exists():
             return []
         with self._store.connection() as connection:
             return [*map(_approval_from, connection.execute(f"{columns} {which}", values).fetchall())]
@@ -214,10 +239,24 @@ def first_covering(approvals: Iterable[Approval], walls: Bounds, lasting: tuple[
     return next(filter(covers, approvals), None)
 
 
-def _holds(approval: Approval, session: str) -> bool:
+def place_of(store: Store, folder: str | Path, digest: str) -> str:
+    """By what a skill with this content is told from another one: its folder, or the content alone."""
+    return f"{ANYWHERE}{digest}" if store.is_shared else real_path(folder)
+
+
+def named_place(store: Store, folder: str | Path) -> str:
+    """The same, where a person named a folder."""
+    if store.is_shared:
+        raise ConfigurationError(
+            "In a shared world a skill is known by its name and content, not by its folder. Leave the folder out."
+        )
+    return storable(real_path(folder))
+
+
+def _holds(approval: Approval, session: str, now: float) -> bool:
     if approval.kind == "trust":
         return True
-    is_recent = time.time() - approval.approved_at < SESSION_APPROVAL_SECONDS
+    is_recent = now - approval.approved_at < SESSION_APPROVAL_SECONDS
     return is_recent and approval.session_id == session != NO_SESSION
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from skillkit.core.exceptions import ApprovalUnavailableError, StateUnavailableError
+from skillkit.core.store.base import ChangeMark, steady_seconds
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.processes import own_mark
-from skillkit.core.store.request_rows import Ticket, steady_seconds
+from skillkit.core.store.request_rows import Ticket
 from skillkit.core.store.requests import (
     OptionLike,
     PastRequest,
@@ -22,7 +24,8 @@ from skillkit.core.store.requests import (
     require_channel,
     require_reason,
 )
-from skillkit.core.store.state import StateStore, state_folder
+from skillkit.core.store.running import RunningRun, RunningRuns
+from skillkit.core.store.state import state_folder
 from skillkit.core.store.subscription import LOOK_SECONDS, Subscriber, Subscription
 from skillkit.core.store.trust import Approval, StandingApprovals
 from skillkit.core.values.needs import Grant
@@ -36,9 +39,13 @@ LIFETIME_SECONDS = 300.0
 class World:
     """Everything that shares one state folder: whoever asks here can be answered by any of its processes."""
 
-    def __init__(self, state_dir: str | Path | None = None) -> None:
+    def __init__(self, state_dir: str | Path | None = None, *, state: str | None = None) -> None:
+        """`state` is the address of a shared world, else `$SKILLKIT_STATE`."""
         self.folder = state_folder(state_dir)
-        self._store = StateStore(self.folder)
+        self.state = state
+        self._store = open_store(self.folder, state)
+        self.place = self._store.place if self._store.is_shared else str(self.folder)
+        """What people know it by."""
         self._requests = Requests(self._store)
         self._subscriptions: dict[int, Subscription] = {}
 
@@ -96,21 +103,19 @@ class World:
         """The answer to a request that was opened, once; None while there is none."""
         return self._requests.collect(request_id)
 
-    def pending(self) -> list[OptionRequest]:
-        """What can be answered now, the oldest first."""
-        return self._requests.pending()
+    def pending(self, limit: int | None = None) -> list[OptionRequest]:
+        """What can be answered now, the oldest first; all of it, or so many."""
+        return self._requests.pending(limit)
 
     def pending_ids(self) -> list[tuple[int, str]]:
         """Number and id of what can be answered now, the oldest first; cheap, whatever the requests carry."""
         return self._requests.pending_ids()
 
-    def change_mark(self) -> tuple[int, int, int]:
+    def change_mark(self) -> ChangeMark:
         """Another value after every commit to the world's file, whoever made it; reads no table."""
         return self._store.change_mark()
 
-    def wait_for_change(
-        self, mark: tuple[int, int, int] | None, seconds: float, cancel: Cancel | None = None
-    ) -> tuple[int, int, int]:
+    def wait_for_change(self, mark: ChangeMark | None, seconds: float, cancel: Cancel | None = None) -> ChangeMark:
         """The mark as soon as it is another than this one; the same when time is over or `cancel` is set.
 
         Time alone ends a request too, and no commit tells of it: who follows what is pending looks again now and then.
@@ -159,6 +164,10 @@ class World:
     def end_session_approvals(self, *, skill: str | None = None, session_id: str | None = None) -> list[Approval]:
         """What does not hold any more: of one skill or all of them, in one session or in every one."""
         return StandingApprovals(self._store).end_in_sessions(skill=skill, session_id=session_id)
+
+    def running(self) -> list[RunningRun]:
+        """Runs of any process that go on and used a host, with what they reached and were refused so far."""
+        return RunningRuns(self._store).all()
 
     def close(self) -> None:
         """Lets go of the file; the next use opens it again."""

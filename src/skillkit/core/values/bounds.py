@@ -6,13 +6,16 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
+from hashlib import sha256
 from typing import Any
 
 from skillkit.core.values.grants import names_of, rule_of
 from skillkit.core.values.hosts import HostRule
 from skillkit.core.values.needs import Grant
 
-__all__ = ["ANY_WORKSPACE", "Bounds"]
+__all__ = ["ANY_WORKSPACE", "PREPARED", "Bounds", "walls_digest"]
+
+PREPARED = "prepared"
 
 ANY_WORKSPACE = "*"
 """In the place of a workspace: whichever a run has, as trust is given before there is one."""
@@ -47,7 +50,7 @@ class Bounds:
     interpreter: str
     """The one that runs this script; empty where no script was named."""
     program: tuple[str, ...]
-    """Where that interpreter is, and what that leads to."""
+    """Where that interpreter is, and what that leads to; PREPARED in place of a prepared environment's own."""
     limits: tuple[tuple[str, int], ...]
     seconds: float
     """After which it is stopped."""
@@ -75,7 +78,7 @@ class Bounds:
                 run.working_directory in (self.working_directory, "skill"),
                 run.home in (self.home, "fresh"),
                 run.interpreter in (*self.interpreters, self.interpreter),
-                run.interpreter != self.interpreter or run.program == self.program,
+                run.interpreter != self.interpreter or _is_same_program(run.program, self.program),
                 {*run.secrets} <= {*self.secrets},
                 _are_no_higher(run.limits, self.limits),
                 run.seconds <= self.seconds,
@@ -114,6 +117,16 @@ class Bounds:
         except (KeyError, TypeError, ValueError):
             return None
         return made if made.to_text() == text else None
+
+
+def walls_digest(bounds: Iterable[Bounds]) -> str:
+    """The one text for what a question shows of all its runs."""
+    return sha256(json.dumps([each.to_text() for each in bounds]).encode("ascii")).hexdigest()
+
+
+def _is_same_program(program: tuple[str, ...], shown: tuple[str, ...]) -> bool:
+    """A prepared environment has a person's own word, for this very content; it starts the same interpreter."""
+    return program == shown or (program[:1] == (PREPARED,) and program[1:] == shown[1:])
 
 
 def _is_narrower(tier: str, shown: str) -> bool:

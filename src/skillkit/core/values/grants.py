@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from skillkit.core.values.hosts import HostRule
-from skillkit.core.values.needs import Grant
-from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.needs import ANY_HOST, Grant
+
+if TYPE_CHECKING:
+    from skillkit.core.values.policy import ScriptPolicy
 
 __all__ = ["grant_label", "named_grants", "names_of", "rule_of", "widened"]
 
@@ -84,4 +86,7 @@ def _with(own: tuple[Item, ...], more: Iterable[Item]) -> tuple[Item, ...]:
 def grant_label(grant: Grant) -> str:
     """What it gives, as a person reads it."""
     private = ", also at private addresses" if grant.is_private else ""
+    private += f", as it is now ({grant.content[:12]})" if grant.content else ""
+    if grant.kind == "host" and grant.name.partition(":")[0] == ANY_HOST:
+        return f"any public host{grant.name.removeprefix(ANY_HOST)}"
     return _LABELS[grant.kind].format(_WORDS.get(grant.name, grant.name)) + private

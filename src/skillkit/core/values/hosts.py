@@ -94,6 +94,8 @@ class HostUse(NamedTuple):
     connections: int = 0
     sent: int = 0
     received: int = 0
+    via: str = ""
+    """The machine's own proxy that led there, and resolved the name; empty where it was resolved here."""
 
 
 def host_name(text: str) -> str | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from skillkit.core.exceptions import ConfigurationError
 
-__all__ = ["GRANT_KINDS", "NEED_KINDS", "SOURCES", "Grant", "Need"]
+__all__ = ["ANY_HOST", "GRANT_KINDS", "NEED_KINDS", "SOURCES", "Grant", "Need"]
 
 GRANT_KINDS = ("host", "secret", "variable", "read", "write", "working_directory", "interpreter")
 """What a person can give a skill, one thing at a time; `read` and `write` name a file or folder."""
@@ -17,7 +18,11 @@ NEED_KINDS = (*GRANT_KINDS, "package", "home", "loopback", "program")
 SOURCES = ("declared", "instructed", "inferred")
 """How a need is known, the surest first: a field says so, the instructions say so, or code was read."""
 
+ANY_HOST = "*"
+"""The name of a need of hosts that nobody can name, or of too many to look at. As a grant it would open them all."""
+
 _PRIVATE = " private"
+_CONTENT = re.compile(r"(?s)(.+) sha256:([0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,6 +33,8 @@ class Grant:
     name: str
     is_private: bool = False
     """For a host alone: its name may lead to private addresses."""
+    content: str = ""
+    """For a folder with code that comes with skills: the digest of what it held; once that changes nothing is given."""
 
     def __post_init__(self) -> None:
         if self.kind not in GRANT_KINDS:
@@ -36,10 +43,13 @@ class Grant:
             raise ConfigurationError(f"A grant of kind {self.kind} names nothing; say what is granted.")
         if self.is_private and self.kind != "host":
             raise ConfigurationError(f"Only a host can be private; {self.kind} {self.name!r} cannot.")
+        if self.kind == "read" and _CONTENT.fullmatch(self.name):
+            raise ConfigurationError(f"{self.name!r} ends like the digest of a folder; rename it, and grant it then.")
 
     @property
     def id(self) -> str:
-        return f"{self.kind}:{self.name}{_PRIVATE if self.is_private else ''}"
+        content = f" sha256:{self.content}" if self.content else ""
+        return f"{self.kind}:{self.name}{_PRIVATE if self.is_private else ''}{content}"
 
     @classmethod
     def from_id(cls, text: str) -> Grant:
@@ -47,6 +57,8 @@ class Grant:
         kind, separator, name = text.partition(":")
         if not separator:
             raise ConfigurationError(f"{text!r} names no grant; write KIND:NAME, as in host:api.example.com.")
+        if kind == "read" and (bound := _CONTENT.fullmatch(name)):
+            return cls(kind, bound[1], content=bound[2])
         is_private = kind == "host" and name.endswith(_PRIVATE)
         return cls(kind, name.removesuffix(_PRIVATE) if is_private else name, is_private)
 
@@ -70,5 +82,6 @@ class Need:
 
     @property
     def grant(self) -> Grant | None:
-        """What would meet it, where a person can give it in one tick."""
-        return Grant(self.kind, self.name) if self.kind in GRANT_KINDS else None
+        """What would meet it, where a person can give it in one tick; who needs an unknown host is not given all."""
+        is_unknown = self.kind == "host" and self.name.startswith(ANY_HOST) and not self.name.startswith(f"{ANY_HOST}.")
+        return Grant(self.kind, self.name) if self.kind in GRANT_KINDS and not is_unknown else None

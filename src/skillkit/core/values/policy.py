@@ -44,7 +44,7 @@ INTERPRETERS = ("python3", "bash", "node", "ruby", "perl")
 class Limits:
     """What one run may use; each holds for one process, the number of processes for the whole run.
 
-    What the home may hold is measured after each run.
+    What the home may hold is measured after each run. `warm_` is about what this program keeps ready for the next.
     """
 
     data_megabytes: int = 1024
@@ -53,6 +53,8 @@ class Limits:
     open_files: int = 256
     temporary_megabytes: int = 64
     home_megabytes: int = 100
+    warm_sandboxes: int = 2
+    warm_megabytes: int = 512
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -82,6 +84,7 @@ class ScriptPolicy:
     home: str = "fresh"
     grantable: tuple[str, ...] = ()
     sandbox: str = "required"
+    warm: str = "auto"
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -282,6 +285,11 @@ FIELDS: dict[str, PolicyField] = {
         ("required", "preferred", "off"),
         partial(_is_no_looser, ("off", "preferred", "required")),
         "walls are surer from left to right: off, preferred, required",
+    ),
+    "warm": _choice(
+        ("auto", "off"),
+        partial(_is_no_looser, ("auto", "off")),
+        "with 'off' nothing is started before it is asked for",
     ),
     **{f"limits.{each.name}": COUNT for each in fields(Limits)},
 }

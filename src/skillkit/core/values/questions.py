@@ -12,6 +12,9 @@ from skillkit.core.values.needs import Grant, Need
 
 __all__ = [
     "ANSWER_SECONDS",
+    "CHANGE_KINDS",
+    "IN_SESSION",
+    "KEEPS",
     "KEEP_HOME",
     "OPTIONS",
     "REASON_CHARACTERS",
@@ -26,6 +29,7 @@ __all__ = [
     "OptionRequest",
     "Prompt",
     "PromptCommand",
+    "ReachMark",
     "RiskFlag",
     "Tick",
     "grant_ids",
@@ -40,9 +44,10 @@ class Option:
     label: str
 
 
+IN_SESSION = "yes_in_session"
 OPTIONS = (
     Option("yes_once", "Yes once"),
-    Option("yes_in_session", "Yes in this session"),
+    Option(IN_SESSION, "Yes in this session"),
     Option("no", "No"),
 )
 """What a script approval offers, exactly."""
@@ -63,8 +68,15 @@ KEEP_HOME = "home:keep"
 """The id of the tick that stands for everything a skill had before it changed."""
 
 
+CHANGE_KINDS = ("changed", "added", "removed")
+# Of a hundred: how much less what the walls stop counts, and how much more what stands in the script itself.
+BLOCKED_WEIGHT, NEAR_WEIGHT = 50, 10
+
 WALLS = "walls_digest"
 """Where a script's request says in its context which folders its roles stand for; its id does not."""
+
+KEEPS = "keeps"
+"""Where a script's request says in its context what a yes for the session is kept as: whoever answers keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +158,25 @@ class RiskFlag:
     """Something a reader should look at; it informs and never decides."""
 
     kind: str
-    """network, process, delete, obfuscation, hidden_text, outside_write or credentials."""
+    """network, process, delete, obfuscation, unread, hidden_text, outside_write or credentials."""
     message: str
     path: str
     line: int
+    weight: int = 0
+    """How much a reader should care, up to 100; nobody decides by it."""
+    is_blocked: bool = False
+    """Whether the walls that are shown stop it anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReachMark:
+    """One thing that a run could reach, in a few words; all marks together stand on one line."""
+
+    name: str
+    """network, files, keys, packages or home."""
+    words: str
+    state: str
+    """closed, open, or wide where there is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +190,10 @@ class FileChange:
     """Unified, cut to a bounded length; empty where there is no text to compare."""
     unseen: int = 0
     """Added lines that the diff does not show, or not to their end."""
+    added: int = 0
+    """All of its added lines, those that are not shown too."""
+    counts: tuple[tuple[str, int], ...] = ()
+    """Of `more`: how many files of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +206,8 @@ class PromptCommand:
     """As text; empty when nothing is fed to the script."""
     source: str
     """The script itself, cut to a bounded length."""
+    interpreter: str = ""
+    """What runs it, by name; empty for a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +227,41 @@ class Prompt:
     digest: str
     approved: str = ""
     """The digest of what was approved last, where its copy is there to compare with."""
-    reach: str = ""
-    """What the walls leave open, on one short line; the worst first."""
+    marks: tuple[ReachMark, ...] = ()
+    """What the walls leave open, in a few words each."""
     needs: tuple[Need, ...] = ()
     """What the skill uses beyond its folder, those that are met too."""
     had: tuple[str, ...] = ()
     """What a person had given it before it changed, in words."""
     signer: str = ""
-    """Who signed exactly this content, where that was checked."""
+    """Who signed exactly this content, where that was checked; or that nobody did, and who had until now."""
+    last_yes: str = ""
+    """What kind of yes the skill had last: `lasting`, `once`, or none."""
 
     @property
     def unseen(self) -> int:
         """How many lines that are new since the last approval are not shown."""
         return sum(change.unseen for change in self.changes or ())
+
+    @property
+    def change_counts(self) -> dict[str, int]:
+        """How many files of each kind differ, those that are too many to show too."""
+        counts = dict.fromkeys(CHANGE_KINDS, 0)
+        for change in self.changes or ():
+            for kind, count in change.counts or ((change.kind, 1),):
+                counts[kind] = counts.get(kind, 0) + count
+        return {kind: count for kind, count in counts.items() if count and kind in CHANGE_KINDS}
+
+    @property
+    def risks_by_weight(self) -> tuple[RiskFlag, ...]:
+        """The heaviest first; what the walls stop, and what is not in what would run, counts less."""
+        scripts = {command.script for command in self.commands}
+        return tuple(
+            sorted(
+                self.risks,
+                key=lambda risk: risk.is_blocked * BLOCKED_WEIGHT - risk.weight - (risk.path in scripts) * NEAR_WEIGHT,
+            )
+        )
 
     def to_context(self) -> dict[str, Any]:
         """As JSON, for the request that carries it."""
@@ -225,17 +280,23 @@ class Prompt:
                 origin=kept["origin"],
                 reasons=tuple(kept["reasons"]),
                 risks=tuple(RiskFlag(**each) for each in kept["risks"]),
-                changes=None if changes is None else tuple(FileChange(**each) for each in changes),
+                changes=None if changes is None else tuple(map(_change_from, changes)),
                 commands=tuple(PromptCommand(**{**each, "argv": tuple(each["argv"])}) for each in kept["commands"]),
                 walls=tuple(kept["walls"]),
                 digest=kept["digest"],
                 approved=kept.get("approved", ""),
-                reach=kept.get("reach", ""),
+                marks=tuple(ReachMark(**each) for each in kept.get("marks", ())),
                 needs=tuple(Need(**each) for each in kept.get("needs", ())),
                 had=tuple(kept.get("had", ())),
                 signer=kept.get("signer", ""),
+                last_yes=kept.get("last_yes", ""),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"A request's prompt is not as skillkit writes it ({error}). Ask again with this version."
             ) from error
+
+
+def _change_from(kept: Mapping[str, Any]) -> FileChange:
+    counts = tuple((str(kind), int(count)) for kind, count in kept.get("counts", ()))
+    return FileChange(**{**kept, "counts": counts})

@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillkit.core.exceptions import SkillKitError
-from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.hosts import HostUse
-from skillkit.core.values.needs import Grant, Need
-from skillkit.core.values.questions import OptionRequest
-from skillkit.core.values.skills import Workspace
+
+if TYPE_CHECKING:
+    from skillkit.core.values.bounds import Bounds
+    from skillkit.core.values.needs import Grant, Need
+    from skillkit.core.values.questions import OptionRequest
+    from skillkit.core.values.skills import Workspace
 
 __all__ = [
     "NO_CONTROL",
@@ -140,6 +142,10 @@ class ScriptCommand:
     """A program of the machine and no script: `script_path` is the program, the folder holds its card."""
     grants: tuple[Grant, ...] = ()
     """What a person gave its skill, for good or with a yes, and what this run was resolved with."""
+    signer: str = ""
+    """Who signed exactly this content, where that was checked."""
+    lost_signer: str = ""
+    """Who had signed the skill until now, where this content is not what they signed."""
 
     @property
     def working_directory(self) -> str:
@@ -177,6 +183,8 @@ class RunControl(NamedTuple):
     """A descriptor that stops the run at once when it becomes readable; Windows cannot look at one."""
     on_output: OnOutput | None = None
     on_host: OnHost | None = None
+    on_hosts: Callable[[Sequence[HostUse]], None] | None = None
+    """Told of all hosts so far, at most twice a second, and only when something came to it."""
 
     def is_set(self) -> bool:
         """Whether the caller wants it stopped."""
@@ -207,6 +215,8 @@ class Isolation:
     """Whether a signal's death is seen as such, or read from an exit code above 128."""
     limits: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
+    start: str = "cold"
+    """Whether its walls were put up for it (`cold`), or stood ready before it was asked for (`warm`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +249,8 @@ class ScriptExecutionResult:
     hint: str = ""
     hosts: tuple[HostUse, ...] = ()
     """What it reached by name, and what it was refused."""
+    needs: tuple[Need, ...] = ()
+    """Of a failure: what its code uses and was not there for it, where that explains it or nothing else is known to."""
 
     def __post_init__(self) -> None:
         if self.signal is not None and (self.exit_code >= 0 or self.signal_number != -self.exit_code):

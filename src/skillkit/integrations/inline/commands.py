@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from skillkit.core.exceptions import (
     AuditUnavailableError,
@@ -23,11 +23,14 @@ from skillkit.core.values.text import visible
 from skillkit.integrations.inline.syntax import Command
 from skillkit.present.terminal import cut
 from skillkit.present.tool_result import (
+    ASK_A_PERSON,
     MISSING_FOR_COMMANDS,
     STATUS_WORDS,
     RefusalStatus,
     both_streams,
+    cause_text,
     refusal_status,
+    refused_needs,
     run_status,
     written_stderr,
 )
@@ -53,12 +56,19 @@ class CommandOutcome:
 
     @property
     def output(self) -> str:
-        """What it wrote; of a failure both streams, of one that did not run the reason."""
+        """What it wrote; of a failure both streams and the cause, of one that did not run the reason."""
         if self.result is None:
             return self.detail
         if self.status == "ok":
             return self.result.stdout
-        return both_streams(self.result)
+        said, why = both_streams(self.result), cause_text(self.result)
+        return f"{said.rstrip()}\n\n{why}".lstrip() if why else said
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """As a program reads it: the command as the model wrote it, whole."""
+        told = {"kind": self.command.kind, "written": self.command.body}
+        return told | ({} if self.result is None else {"seconds": round(self.result.execution_time_ms / 1000, 3)})
 
     @property
     def line(self) -> str:
@@ -112,7 +122,8 @@ class CommandRunner:
             ran = error.result if isinstance(error.result, ScriptExecutionResult) else None
             return CommandOutcome(command, "failed" if ran is not None else "refused", str(error), ran)
         except SkillKitError as error:
-            return CommandOutcome(command, refusal_status(error, MISSING_FOR_COMMANDS), str(error))
+            asks = f" {ASK_A_PERSON}" if refused_needs(error) else ""
+            return CommandOutcome(command, refusal_status(error, MISSING_FOR_COMMANDS), f"{error}{asks}")
         return CommandOutcome(command, "cancelled" if result.cancelled else run_status(result), result.hint, result)
 
     def _result(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from skillkit.approvers.later import leave_open, waiting_error
+from skillkit.approvers.store import leave_open, waiting_error
 from skillkit.core.ask.approvals import Cancellation
 from skillkit.core.exceptions import ApprovalUnavailableError, RequestClosedError, StateUnavailableError
 from skillkit.core.store.world import LIFETIME_SECONDS, World
@@ -43,16 +43,23 @@ class LocalApprover:
     channel = "store"
 
     def __init__(
-        self, state_dir: Path, wait_seconds: float, page: PageAddress | None = None, tell: Tell = untold
+        self,
+        state_dir: Path,
+        wait_seconds: float,
+        page: PageAddress | None = None,
+        tell: Tell = untold,
+        *,
+        state: str | None = None,
     ) -> None:
         self.state_dir = state_dir
+        self.state = state
         self.wait_seconds = wait_seconds
         self.page = page
         self.tell = tell
 
     def telling(self, tell: Tell) -> LocalApprover:
         """The same for one call, which hears what it waits for."""
-        return LocalApprover(self.state_dir, self.wait_seconds, self.page, tell)
+        return LocalApprover(self.state_dir, self.wait_seconds, self.page, tell, state=self.state)
 
     def ask(self, request: OptionRequest, cancel: Cancel | None = None) -> OptionAnswer:
         """Waits for a while."""
@@ -82,7 +89,7 @@ class LocalApprover:
     @contextmanager
     def _kept(self) -> Iterator[World]:
         try:
-            with World(self.state_dir) as world:
+            with World(self.state_dir, state=self.state) as world:
                 yield world
         except (RequestClosedError, StateUnavailableError) as error:
             reason = "the question cannot be kept for a person"

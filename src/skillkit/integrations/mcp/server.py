@@ -36,6 +36,7 @@ from skillkit.integrations.mcp.local import LocalApprover, PageAddress
 from skillkit.integrations.mcp.publishing import EXTENSION, Publishing, SkillUriParams
 from skillkit.integrations.tool_schemas import server_instructions, tool_schemas
 from skillkit.present.terminal import cut
+from skillkit.present.tool_result import ScriptToolResult
 
 __all__ = ["APPROVAL_WAIT_SECONDS", "create_server"]
 
@@ -54,6 +55,7 @@ TITLES = {
 }
 # Claude Code searches for tools; with this it shows them from the start, and with them the names of the skills.
 SHOWN_FROM_THE_START = {"anthropic/alwaysLoad": True}
+NEEDS_KEY, STATUS_KEY = "skillkit/needs", "skillkit/status"
 READING_TOOLS = frozenset(("read_skill_file", "find_skills"))
 PROGRESS_SECONDS = 0.1
 WAITING_SECONDS = 5.0
@@ -74,7 +76,8 @@ def create_server(
 
     `page` gives the address of the world's approval page, for whoever is told that a question stays open.
     """
-    tools = _Tools(manager, LocalApprover(manager.state_dir, approval_wait, page), asks_client=asks_client)
+    approver = LocalApprover(manager.state_dir, approval_wait, page, state=manager.state)
+    tools = _Tools(manager, approver, asks_client=asks_client)
     publishing = Publishing(manager)
     changes = Changes(manager, tools.session_of)
     server = ChangingServer(
@@ -178,7 +181,17 @@ class _Tools:
         finally:
             reporting.cancel()
         text = types.TextContent(text=in_unicode(result.content))
-        return types.CallToolResult(content=[text], is_error=result.is_error)
+        return types.CallToolResult(content=[text], is_error=result.is_error, _meta=_meta_of(result))
+
+
+def _meta_of(result: ScriptToolResult) -> dict[str, Any] | None:
+    """For programs: why a script did not succeed, in one word, and what it lacked.
+
+    Structured content would take the text's place before some models.
+    """
+    lacked = [{"kind": need.kind, "name": need.name, "remedy": need.remedy} for need in result.needs]
+    status = {STATUS_KEY: result.status} if result.is_error else {}
+    return {**status, **({NEEDS_KEY: in_unicode(lacked)} if lacked else {})} or None
 
 
 def _hints(tool: str, policy: ScriptPolicy) -> types.ToolAnnotations:

@@ -3,18 +3,54 @@
 const CAREFUL_MS = 600;
 const BACKGROUND_MS = 5000;
 const AGAIN_MS = 2000;
+const PROBE_MS = 300;
+const BUSY_MS = 1000;
 const events = document.body.dataset.events;
 
 // A yes is possible once the page has been in sight for a moment: a click meant for something else is no answer.
+// The buttons are not `disabled`, which would take the focus from who has it.
 let careful;
 function takeCare() {
   const buttons = document.querySelectorAll("[data-careful]");
   clearTimeout(careful);
-  for (const button of buttons) button.disabled = true;
-  if (document.visibilityState === "visible") {
+  for (const button of buttons) button.setAttribute("aria-disabled", "true");
+  if (document.visibilityState === "visible" && !isGone) {
     careful = setTimeout(() => {
-      for (const button of buttons) button.disabled = false;
+      for (const button of buttons) button.removeAttribute("aria-disabled");
     }, CAREFUL_MS);
+  }
+}
+
+// A page whose server is gone says so and answers nothing; one that was started anew knows this browser no more.
+let isGone = false;
+const GONE = {
+  away: "The page's server is gone: nothing here is up to date, and nothing can be answered. Start it again: skillkit web",
+  anew: "The page was started anew and does not know this browser. Open it by a new link: skillkit web",
+};
+function tellGone(why) {
+  isGone = why !== "";
+  const banner = document.querySelector("[data-gone]");
+  if (banner) {
+    banner.hidden = !isGone;
+    if (banner.textContent !== (GONE[why] ?? "")) banner.textContent = GONE[why] ?? "";
+  }
+  for (const button of document.querySelectorAll(".option, .decline button")) {
+    if (isGone) button.setAttribute("aria-disabled", "true");
+    else if (!button.matches("[data-careful]")) button.removeAttribute("aria-disabled");
+  }
+  if (!isGone) takeCare();
+}
+
+// Whether the server is there, and knows us.
+async function probe() {
+  try {
+    const response = await fetch(`${events}?once=1`);
+    const why = response.status === 401 || response.status === 403 ? "anew" : response.ok ? "" : "away";
+    if (why || isGone) tellGone(why);
+    return why === "" ? response : undefined;
+  } catch {
+    tellGone("away");
+    return undefined;
   }
 }
 
@@ -26,6 +62,7 @@ function words(seconds) {
 }
 
 function countDown() {
+  if (isGone) return;
   const now = performance.now();
   for (const element of document.querySelectorAll("[data-left]")) {
     element.dataset.since ??= now;
@@ -53,7 +90,7 @@ async function refresh() {
   if (refreshing) return;
   refreshing = true;
   try {
-    const response = await fetch(location.pathname, { headers: { accept: "text/html" } });
+    const response = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     const focused = document.activeElement?.closest("[id]")?.id;
     const isLink = document.activeElement instanceof HTMLAnchorElement;
@@ -69,11 +106,28 @@ async function refresh() {
   }
 }
 
+// What runs changes often: only its own part of the page is exchanged, and nobody is disturbed at what they read.
+let renewing = false;
+async function renewRuns(shown) {
+  if (renewing) return;
+  renewing = true;
+  try {
+    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-runs]");
+    if (fresh) shown.replaceWith(fresh);
+  } catch {
+    // As above.
+  } finally {
+    renewing = false;
+  }
+}
+
 function heard(news) {
   for (const badge of document.querySelectorAll("[data-count]")) {
-    badge.textContent = news.pending.length;
-    badge.hidden = news.pending.length === 0;
+    badge.textContent = news.pending.length || "";
   }
+  const runs = document.querySelector("[data-runs]");
+  if (runs && runs.dataset.runs !== news.runs) renewRuns(runs);
   const list = document.querySelector("[data-version]");
   const open = document.querySelector("[data-request]");
   if (list && list.dataset.version !== news.version) say(news.pending.length);
@@ -114,8 +168,12 @@ function follow() {
 function listen() {
   const opened = new EventSource(events);
   stream = opened;
-  opened.addEventListener("pending", (event) => heard(JSON.parse(event.data)));
+  opened.addEventListener("pending", (event) => {
+    if (isGone) tellGone("");
+    heard(JSON.parse(event.data));
+  });
   opened.addEventListener("error", () => {
+    setTimeout(probe, PROBE_MS);
     if (opened.readyState === EventSource.CLOSED && stream === opened) {
       stream = undefined;
       setTimeout(follow, AGAIN_MS);
@@ -124,16 +182,55 @@ function listen() {
 }
 
 async function ask() {
-  try {
-    const response = await fetch(`${events}?once=1`);
-    const line = (await response.text()).split("\n").find((each) => each.startsWith("data: "));
-    if (line) heard(JSON.parse(line.slice(6)));
-  } catch {
-    // As above.
-  }
+  const response = await probe();
+  const line = response && (await response.text()).split("\n").find((each) => each.startsWith("data: "));
+  if (line) heard(JSON.parse(line.slice(6)));
 }
 
+// One key for each thing that a person does; none while they type, and none together with another.
+function goTo(id) {
+  const place = document.getElementById(id);
+  place?.scrollIntoView();
+  place?.focus({ preventScroll: true });
+}
+
+function move(step) {
+  const neighbour = document.querySelector(step > 0 ? "a[rel=next]" : "a[rel=prev]");
+  if (neighbour) return neighbour.click();
+  const entries = [...document.querySelectorAll(".requests .cover, .alike a")];
+  const at = entries.indexOf(document.activeElement);
+  entries[Math.min(Math.max(at + step, 0), entries.length - 1)]?.focus();
+}
+
+function sayWhyNot() {
+  const why = document.querySelector(".why");
+  if (!why) return;
+  why.open = true;
+  why.querySelector("input").focus();
+}
+
+const KEYS = {
+  j: () => move(1),
+  k: () => move(-1),
+  v: () => goTo("source"),
+  d: () => goTo("changes"),
+  w: () => goTo("walls"),
+  n: sayWhyNot,
+  "?": () => document.getElementById("keys")?.showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
+  if (event.target.closest?.("input:not([type=checkbox]), textarea, select, dialog")) return;
+  const option = /^[1-9]$/.test(event.key) && document.querySelectorAll(".options .option")[event.key - 1];
+  const act = option ? () => option.click() : KEYS[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
 function prepare() {
+  if (document.querySelector("[data-busy]")) setTimeout(refresh, BUSY_MS);
   takeCare();
   localTimes();
   countDown();
@@ -146,7 +243,11 @@ document.addEventListener("visibilitychange", takeCare);
 addEventListener("focus", takeCare);
 // The second click of a double click is no second answer.
 document.addEventListener("submit", (event) => {
-  if (event.target.dataset.sent) event.preventDefault();
+  if (event.target.method === "dialog") return;
+  if (isGone || event.target.dataset.sent || event.submitter?.getAttribute("aria-disabled") === "true") {
+    event.preventDefault();
+    return;
+  }
   event.target.dataset.sent = "yes";
 });
 if (events) {

@@ -15,11 +15,10 @@ from skillkit._version import __version__
 from skillkit.core.exceptions import ConfigurationError, RequestClosedError
 from skillkit.core.store.requests import PastRequest
 from skillkit.core.values.questions import OptionRequest
-from skillkit.web.context import context_of
-from skillkit.web.html import links_of
-from skillkit.web.html.refusals import api_error
+from skillkit.web.context import body_of, context_of
+from skillkit.web.html import api_error, links_of
 from skillkit.web.views.prompt import question_of
-from skillkit.web.views.requests import CHANNEL, body_of
+from skillkit.web.views.requests import CHANNEL
 
 __all__ = ["answer_request", "description", "event_stream", "list_requests", "one_request"]
 

@@ -1,22 +1,26 @@
-"""The audit log -> what ran and what was refused, one by one, and whether the log is intact."""
+"""The audit log -> what ran and what was refused, one by one, and whether the log is intact; and what runs now."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from pathlib import Path
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from skillkit.core.record import AuditLog, Record, Verification
-from skillkit.core.store.state import StateStore
+from skillkit.core.store.base import Store
+from skillkit.core.store.opening import open_store
+from skillkit.core.store.world import World
+from skillkit.core.values.hosts import HostUse
 from skillkit.web.context import context_of
-from skillkit.web.html import render
+from skillkit.web.html import Refusal, refuse, render
 
-__all__ = ["audit_page"]
+__all__ = ["audit_page", "run_page", "running_values", "runs_by_request"]
 
 RECORDS_READ = 5_000
 RUNS_LISTED = 100
@@ -28,7 +32,7 @@ class _Run:
     """A run or a refusal; `seq` is the record that tells of it last."""
 
     seq: int
-    moment: str
+    moment: float
     skill: str
     script: str
     session: str
@@ -40,10 +44,11 @@ class _Run:
 def audit_page(request: Request) -> Response:
     """Nothing chosen in a filter means all."""
     wanted = {name: request.query_params.get(name, "") for name in ("skill", "session", "outcome")}
-    records, verification = _read(context_of(request).world.folder, is_asked="check" in request.query_params)
+    records, verification = _read(context_of(request).world, is_asked="check" in request.query_params)
     runs = _runs_in(records)
     found = [run for run in runs if all(getattr(run, name) == want for name, want in wanted.items() if want)]
     values = {
+        **running_values(request),
         "newest": records[0].seq if records else 0,
         "verification": verification,
         "skills": sorted({run.skill for run in runs} - {""}),
@@ -55,16 +60,75 @@ def audit_page(request: Request) -> Response:
     return render(request, "audit", values)
 
 
-def _read(folder: Path, *, is_asked: bool) -> tuple[list[Record], Verification | None]:
+def running_values(request: Request) -> dict[str, object]:
+    """For every page that shows which runs go on and which hosts they reach (`running.html`)."""
+    context = context_of(request)
+    return {"runs_version": context.events.now().runs, "running": context.world.running()}
+
+
+def run_page(request: Request) -> Response:
+    """One run, by the number of any of its records: how it was decided, how it ended, and the hosts that it used."""
+    number, context = request.path_params["number"], context_of(request)
+    store = open_store(context.world.folder, context.world.state)
+    start, end = _find_run(store, number) if store.exists() else (None, None)
+    if start is None and end is None:
+        return refuse(request, Refusal.NOT_FOUND)
+    values = running_values(request)
+    going_on = next((each for each in context.world.running() if start and each.run == start.seq), None)
+    told = end or start
+    values |= {
+        "start": start,
+        "began": _moment_of(start) if start else 0.0,
+        "told_of_start": dict(start.fields) if start else {},
+        "told_of_end": dict(end.fields) if end else {},
+        "run": _run_from(told) if told else None,
+        "hosts": going_on.hosts if going_on and end is None else _hosts_in(end.fields) if end else (),
+        "is_running": going_on is not None and end is None,
+    }
+    return render(request, "run", values)
+
+
+def _find_run(store: Store, number: int) -> tuple[Record | None, Record | None]:
+    """The record of its start, and of its end or refusal."""
+    with closing(store):
+        log = AuditLog(store)
+        told = next(log.records(after=number - 1), None)
+        if told is None or told.seq != number:
+            return None, None
+        if told.kind == "started":
+            ended = (
+                each for each in log.records(after=number, kind="finished") if each.fields.get("started") == number
+            )
+            return told, next(ended, None)
+        began = told.fields.get("started")
+        if told.kind != "finished" or not isinstance(began, int):
+            return None, told
+        return next(log.records(after=began - 1), None), told
+
+
+def _hosts_in(fields: Mapping[str, Any]) -> tuple[HostUse, ...]:
+    """As they stand in the record of a run's end."""
+    found = fields.get("hosts")
+    told = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return tuple(map(_host_use, told))
+
+
+def _host_use(told: Mapping[str, Any]) -> HostUse:
+    host, refused, via = (str(told.get(name, "")) for name in ("host", "refused", "resolved_by"))
+    connections, sent, received = (int(told.get(name) or 0) for name in ("connections", "sent_bytes", "received_bytes"))
+    return HostUse(host, refused, connections, sent, received, via)
+
+
+def _read(world: World, *, is_asked: bool, may_check: bool = True) -> tuple[list[Record], Verification | None]:
     """The newest records; a long log is checked only when somebody asks."""
-    store = StateStore(folder)
-    if not store.path.exists():
+    store = open_store(world.folder, world.state)
+    if not store.exists():
         return [], None
     with closing(store):
         log = AuditLog(store)
         records = list(islice(log.records(newest_first=True), RECORDS_READ))
         is_short = not records or records[0].seq <= RECORDS_READ
-        return records, log.verify() if is_short or is_asked else None
+        return records, log.verify() if may_check and (is_short or is_asked) else None
 
 
 def _runs_in(records: Iterable[Record]) -> list[_Run]:
@@ -82,11 +146,32 @@ def _runs_in(records: Iterable[Record]) -> list[_Run]:
 def _run_from(record: Record) -> _Run:
     fields = record.fields
     skill, script, session = (str(fields.get(name) or "") for name in ("skill", "script", "session"))
+    script = "(packages)" if fields.get("purpose") == "prepare" else script
     microseconds = fields.get("duration_us")
     took = f"{microseconds / 1e6:.2f} s" if isinstance(microseconds, int) else "-"
     outcome, details = _outcome_of(record)
-    moment = record.timestamp[:19].replace("T", " ")
-    return _Run(record.seq, moment, skill, script, session, outcome, details, took)
+    return _Run(record.seq, _moment_of(record), skill, script, session, outcome, details, took)
+
+
+def _moment_of(record: Record) -> float:
+    """In seconds; every page tells time in one way."""
+    return datetime.fromisoformat(record.timestamp).timestamp()
+
+
+def runs_by_request(world: World) -> dict[str, tuple[_Run, str]]:
+    """What became of requests: the run or refusal that each led to, and what the script was given, as recorded."""
+    starts: dict[int, Record] = {}
+    ends: dict[object, Record] = {}
+    records, _ = _read(world, is_asked=False, may_check=False)
+    for record in records:
+        if record.kind == "finished":
+            ends[record.fields.get("started")] = record
+        elif record.fields.get("request"):
+            starts[record.seq] = record
+    return {
+        str(start.fields["request"]): (_run_from(ends.get(seq, start)), str(start.fields.get("arguments") or ""))
+        for seq, start in sorted(starts.items())
+    }
 
 
 def _outcome_of(record: Record) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -11,15 +12,26 @@ from typing import Any
 from skillkit.core.ask.prompt import pretty_json
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.questions import Option, OptionRequest, Prompt, RiskFlag
-from skillkit.present.request import CHANGE_KINDS, has_added
+from skillkit.present.changes import has_added
+from skillkit.present.glance import command_words, first_lines, glance_of, stopped_words
 from skillkit.web.html import Links
 from skillkit.web.views.source import part_of
 
-__all__ = ["NO", "Question", "context_values", "fingerprint", "prompt_values", "question_of"]
+__all__ = [
+    "NO",
+    "Group",
+    "Question",
+    "context_values",
+    "fingerprint",
+    "groups_of",
+    "prompt_values",
+    "question_of",
+]
 
 NO = "no"
 """The option that approves nothing."""
 RISKS_LISTED = 100
+FIRST_LINES = 4
 LINES_BEFORE = 20
 TREE_CHARACTERS, TREE_LEVELS = 50_000, 24
 
@@ -52,6 +64,39 @@ def question_of(request: OptionRequest) -> Question:
     return Question(request, prompt)
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Requests that are about the same scripts of the same content for the same session."""
+
+    questions: list[Question]
+
+    @property
+    def name(self) -> str:
+        return sha256(json.dumps(_kind_of(self.questions[0])).encode()).hexdigest()[:16]
+
+    @property
+    def fingerprint(self) -> str:
+        """Of exactly these, so that an answer is for them and for none that came later."""
+        shown = [fingerprint(question.request) for question in self.questions]
+        return sha256(json.dumps(["group", *shown]).encode()).hexdigest()
+
+
+def groups_of(requests: Iterable[OptionRequest]) -> list[Group]:
+    """In the order of the oldest of each."""
+    groups: dict[tuple[object, ...], list[Question]] = {}
+    for question in map(question_of, requests):
+        groups.setdefault(_kind_of(question), []).append(question)
+    return [Group(questions) for questions in groups.values()]
+
+
+def _kind_of(question: Question) -> tuple[object, ...]:
+    request, prompt = question.request, question.prompt
+    if prompt is None:
+        return (request.id,)
+    scripts = [command.script for command in prompt.commands]
+    return (request.session_id, prompt.skill, prompt.origin, prompt.digest, *scripts)
+
+
 def _require_texts(prompt: Prompt) -> None:
     """Whoever writes to the store may write anything; a view shows text."""
     flags = [text for risk in prompt.risks for text in (risk.kind, risk.message, risk.path)]
@@ -66,9 +111,13 @@ def _require_texts(prompt: Prompt) -> None:
         prompt.approved,
         *prompt.had,
         prompt.signer,
+        prompt.last_yes,
+        *(text for mark in prompt.marks for text in (mark.name, mark.words, mark.state)),
+        *(command.interpreter for command in prompt.commands),
     ]
     known += [text for need in prompt.needs for text in (need.name, need.where, need.remedy)]
-    numbers = [*(risk.line for risk in prompt.risks), *(change.unseen for change in prompt.changes or ())]
+    numbers = [number for risk in prompt.risks for number in (risk.line, risk.weight)]
+    numbers += [number for change in prompt.changes or () for number in (change.unseen, change.added)]
     if not prompt.commands:
         raise ConfigurationError("A request's prompt names nothing that would run. Ask again with this version.")
     is_text = all(isinstance(text, str) for text in (*flags, *changes, *commands, *known))
@@ -87,16 +136,23 @@ def fingerprint(request: OptionRequest) -> str:
     return sha256(json.dumps(shown).encode()).hexdigest()
 
 
-def prompt_values(request_id: str, prompt: Prompt, links: Links) -> dict[str, Any]:
+def prompt_values(request: OptionRequest, prompt: Prompt, links: Links) -> dict[str, Any]:
     """What the page about scripts shows beside the prompt itself."""
-    many = len(prompt.commands)
-    kinds = [change.kind for change in prompt.changes or ()]
+    many, request_id, glance = len(prompt.commands), request.id, glance_of(prompt, request.grants)
     return {
         "prompt": prompt,
+        "literal": [(command_words(command), len(command.stdin)) for command in prompt.commands],
+        "marks": glance.marks,
+        "top": [(risk, stopped, _line_of(request_id, prompt, risk, links)) for risk, stopped in glance.risks],
+        "more_risks": glance.more_risks,
+        "first": first_lines(prompt, FIRST_LINES),
         "needs": sorted(prompt.needs, key=lambda need: need.is_met),
         "had": ", ".join(prompt.had),
-        "risks": [(risk, _line_of(request_id, prompt, risk, links)) for risk in prompt.risks[:RISKS_LISTED]],
-        "counted_changes": ", ".join(f"{kinds.count(kind):,} {kind}" for kind in CHANGE_KINDS if kind in kinds),
+        "risks": [
+            (risk, stopped_words(risk), _line_of(request_id, prompt, risk, links))
+            for risk in prompt.risks_by_weight[:RISKS_LISTED]
+        ],
+        "news": glance.news,
         "changes": [
             (change, change.diff.removesuffix("\n").split("\n"), at == 0 or has_added(change.diff))
             for at, change in enumerate(prompt.changes or ())

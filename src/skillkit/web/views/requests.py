@@ -1,73 +1,98 @@
-"""The world's requests -> lists of what waits and what is over, each one's own page, and the answer given there."""
+"""The world's requests -> lists of what waits and what is over, and each one's own page."""
 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import parse_qs
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
-from skillkit.core.ask.changes import whole_changes
-from skillkit.core.exceptions import RequestClosedError
+from skillkit.core.ask.changes import file_text, skill_files, whole_changes
 from skillkit.core.store.requests import PastRequest
-from skillkit.core.values.questions import REASON_CHARACTERS, OptionRequest
-from skillkit.present.request import change_text, scopes_of
-from skillkit.web.access.gate import session_of
+from skillkit.present.changes import change_text
+from skillkit.present.glance import scopes_of
+from skillkit.web.access import session_of
 from skillkit.web.context import context_of
-from skillkit.web.html import links_of, render
-from skillkit.web.html.refusals import Refusal, problem_page, refuse
-from skillkit.web.views.prompt import NO, Question, context_values, fingerprint, prompt_values, question_of
-from skillkit.web.views.source import part_of
+from skillkit.web.html import Refusal, links_of, refuse, render
+from skillkit.web.views.audit import running_values, runs_by_request
+from skillkit.web.views.packages import preparing_values
+from skillkit.web.views.prompt import (
+    Group,
+    Question,
+    context_values,
+    fingerprint,
+    groups_of,
+    prompt_values,
+    question_of,
+)
+from skillkit.web.views.source import Part, lines_with, part_of, part_of_text
 
 __all__ = [
     "CHANNEL",
-    "answer_page",
-    "body_of",
     "changes_page",
+    "closed_page",
+    "file_page",
+    "files_page",
     "history_page",
+    "open_page",
     "pending_page",
     "request_page",
     "source_page",
 ]
 
 CHANNEL = "web"
-LISTED, LISTED_PAST = 500, 200
-LARGEST_BODY = 64_000
-MOST_FIELDS = 120
-Given = tuple[str, tuple[str, ...], str]
-"""The option, what is ticked, and what the person says."""
-# So long a page must have been shown before a yes counts: a click meant for something else is not an answer.
-CAREFUL_SECONDS = 0.6
-OK, ANSWERED_BEFORE, GONE, TOO_EARLY = 200, 409, 410, 425
-TOO_QUICK = "That was too quick to have been read. Look at it again, then answer."
-UNPROVEN = "This page was open for long, or the request was asked anew. Look at it again, then answer."
-NOT_OFFERED = "Answer with one of the options below."
+LISTED, LISTED_PAST, LISTED_IN_GROUP, FILES_LISTED = 500, 200, 50, 1_000
+LONGEST_NUMBER, LONGEST_SEARCH, FOUND_LISTED = 10, 200, 200
+OK, ANSWERED_BEFORE, GONE = 200, 409, 410
 
 
 def pending_page(request: Request) -> Response:
     context = context_of(request)
-    version = context.events.now().version
-    waiting = context.world.pending()
-    # What was just answered: only the store's own words are shown, never the address's.
-    answered = request.query_params.get("answered", "")
-    done = context.world.find(answered) if answered else None
+    now = context.events.now()
+    groups = groups_of(context.world.pending(LISTED))
     values = {
-        "version": version,
-        "total": len(waiting),
-        "waiting": map(question_of, waiting[:LISTED]),
-        "more": len(waiting) - LISTED,
-        "done": done.request.title if isinstance(done, PastRequest) else "",
-        "done_words": _answer_words(done) if isinstance(done, PastRequest) else "",
-        "folder": str(context.world.folder),
+        **running_values(request),
+        **answered_values(request),
+        "version": now.version,
+        "total": len(now.ids),
+        "groups": [(group, _group_token(request, group)) for group in groups],
+        "listed_in_group": LISTED_IN_GROUP,
+        "more": len(now.ids) - LISTED,
+        "folder": context.world.place,
     }
     return render(request, "pending", values)
 
 
+def _group_token(request: Request, group: Group) -> str:
+    """For a no to all of it; one alone is answered on its own page."""
+    if len(group.questions) == 1:
+        return ""
+    access = context_of(request).access
+    return access.form_token(session_of(request, access), group.fingerprint)
+
+
+def answered_values(request: Request) -> dict[str, Any]:
+    """What was just answered: only the store's own words and counts are shown, never the address's."""
+    answered = request.query_params.get("answered", "")
+    done = context_of(request).world.find(answered) if answered else None
+    is_done = isinstance(done, PastRequest)
+    return {
+        "done": done.request.title if isinstance(done, PastRequest) else "",
+        "done_words": _answer_words(done) if isinstance(done, PastRequest) else "",
+        "done_link": links_of(request).request(answered) if is_done else "",
+        "covered": _number(request, "covered") if is_done else 0,
+        "declined": _number(request, "declined"),
+    }
+
+
+def _number(request: Request, name: str, default: int = 0) -> int:
+    given = request.query_params.get(name, "")
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < LONGEST_NUMBER else default
+
+
 def request_page(request: Request) -> Response:
     found = _find(request)
-    return _open_page(request, found) if isinstance(found, Question) else found
+    return open_page(request, found) if isinstance(found, Question) else found
 
 
 def source_page(request: Request) -> Response:
@@ -75,12 +100,56 @@ def source_page(request: Request) -> Response:
     found = _find(request)
     if not isinstance(found, Question):
         return found
-    number, given = request.path_params["number"], request.query_params.get("start", "1")
+    number = request.path_params["number"]
     if found.prompt is None or not 0 < number <= len(found.prompt.commands):
         return refuse(request, Refusal.NOT_FOUND)
-    start = int(given) if given.isascii() and given.isdecimal() and len(given) < 10 else 1  # noqa: PLR2004 - digits
-    part = part_of(found.prompt, number, start)
-    return render(request, "source", {"part": part, "request_id": found.request.id})
+    command = found.prompt.commands[number - 1]
+    part = part_of(found.prompt, number, _number(request, "start", 1))
+    address = f"{links_of(request).request(found.request.id)}/source/{number}"
+    return _source_part(request, found, part, command.source, address)
+
+
+def files_page(request: Request) -> Response:
+    """Every file of the skill that a question is about: a yes for the session is for all of them."""
+    found = _find(request)
+    if not isinstance(found, Question):
+        return found
+    if found.prompt is None:
+        return refuse(request, Refusal.NOT_FOUND)
+    files = skill_files(context_of(request).world.folder, found.prompt)
+    listed = [(number, name, path.lstat().st_size) for number, (name, path) in enumerate(files[:FILES_LISTED], 1)]
+    values = {"question": found, "files": listed, "more": len(files) - FILES_LISTED}
+    return render(request, "files", values)
+
+
+def file_page(request: Request) -> Response:
+    """One of these files, by its number; a name never becomes a path."""
+    found = _find(request)
+    if not isinstance(found, Question):
+        return found
+    number = request.path_params["number"]
+    files = skill_files(context_of(request).world.folder, found.prompt) if found.prompt else []
+    if found.prompt is None or not 0 < number <= len(files):
+        return refuse(request, Refusal.NOT_FOUND)
+    name, path = files[number - 1]
+    text = file_text(path)
+    flagged = frozenset(risk.line for risk in found.prompt.risks if risk.path == name)
+    part = part_of_text(text, name, flagged, start=_number(request, "start", 1))
+    return _source_part(request, found, part, text, f"{links_of(request).request(found.request.id)}/files/{number}")
+
+
+def _source_part(request: Request, question: Question, part: Part, text: str, address: str) -> Response:
+    """Some lines, and those that hold what somebody looks for."""
+    wanted = request.query_params.get("find", "")[:LONGEST_SEARCH]
+    values = {
+        "part": part,
+        "request_id": question.request.id,
+        "address": address,
+        "wanted": wanted,
+        "found": lines_with(text, wanted, FOUND_LISTED) if wanted else [],
+        "most_found": FOUND_LISTED,
+    }
+    return render(request, "source", values)
 
 
 def changes_page(request: Request) -> Response:
@@ -99,24 +168,40 @@ def _find(request: Request) -> Question | Response:
     found = context_of(request).world.find(request.path_params["request_id"])
     if found is None:
         return refuse(request, Refusal.NOT_FOUND)
-    return _closed_page(request, found) if isinstance(found, PastRequest) else question_of(found)
+    return closed_page(request, found) if isinstance(found, PastRequest) else question_of(found)
 
 
-def _open_page(request: Request, question: Question, *, status: int = OK, notice: str = "") -> Response:
+def open_page(request: Request, question: Question, *, status: int = OK, notice: str = "") -> Response:
     asked, access = question.request, context_of(request).access
     token = access.form_token(session_of(request, access), fingerprint(asked))
     values: dict[str, Any] = {"question": question, "notice": notice, "token": token}
+    values |= {**preparing_values(request, question), **answered_values(request), **_neighbours(request, asked.id)}
     if question.prompt is not None:
-        values |= {**prompt_values(asked.id, question.prompt, links_of(request)), "scopes": scopes_of(asked)}
+        values |= {**prompt_values(asked, question.prompt, links_of(request)), "scopes": scopes_of(asked)}
     else:
         values |= {**context_values(asked), "scopes": {}}
     return render(request, "question", values, status=status)
 
 
-def _closed_page(request: Request, past: PastRequest, *, is_answering: bool = False) -> Response:
+def _neighbours(request: Request, request_id: str) -> dict[str, Any]:
+    """Where it stands among what waits, and what comes before and after it."""
+    ids = [name for _, name in context_of(request).world.pending_ids()]
+    at = ids.index(request_id) if request_id in ids else 0
+    links = links_of(request)
+    return {
+        "place": at + 1,
+        "waiting": len(ids),
+        "before": links.request(ids[at - 1]) if at > 0 else "",
+        "after": links.request(ids[at + 1]) if at + 1 < len(ids) else "",
+    }
+
+
+def closed_page(request: Request, past: PastRequest, *, is_answering: bool = False) -> Response:
     """`is_answering` says that somebody tried to answer it once more."""
     status = GONE if past.answer is None else ANSWERED_BEFORE if is_answering else OK
-    said = {"past": past, "words": _answer_words(past), "is_answering": is_answering}
+    run, given = runs_by_request(context_of(request).world).get(past.request.id, (None, ""))
+    said = {"past": past, "words": _answer_words(past), "is_answering": is_answering, "run": run, "given": given}
+    said |= running_values(request)
     return render(request, "closed", said, status=status)
 
 
@@ -127,69 +212,7 @@ def _answer_words(past: PastRequest) -> str:
 
 
 def history_page(request: Request) -> Response:
-    past = context_of(request).world.history(LISTED_PAST)
-    return render(request, "history", {"past": [(each, _answer_words(each)) for each in past]})
-
-
-async def answer_page(request: Request) -> Response:
-    """A posted form -> one answer to the request it was made for, or a page that says why not."""
-    body = await body_of(request)
-    if body is None:
-        return problem_page(request, 413, "That is too much", "Answer with one of the buttons.")
-    try:
-        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-    except ValueError:  # more fields than any form of ours has
-        form = {}
-    # A field that is given twice is given not at all; only of ticks there are several.
-    names = ("token", "option", "reason")
-    token, option_id, reason = (form[name][0] if len(form.get(name, ())) == 1 else "" for name in names)
-    given = (option_id, tuple(form.get("grant", ())), reason[:REASON_CHARACTERS])
-    return await run_in_threadpool(_answer, request, token, given)
-
-
-async def body_of(request: Request) -> bytes | None:
-    """All of a small body; None for a large one, which is not read to its end."""
-    content = b""
-    try:
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > LARGEST_BODY:
-                return None
-    except ClientDisconnect:
-        return None
-    return content
-
-
-def _answer(request: Request, token: str, given: Given) -> Response:
-    option_id, grants, _ = given
-    context = context_of(request)
-    found = context.world.find(request.path_params["request_id"])
-    if found is None:
-        return refuse(request, Refusal.NOT_FOUND)
-    if isinstance(found, PastRequest):
-        return _closed_page(request, found, is_answering=True)
-    question = question_of(found)
-    age = context.access.form_age(token, session_of(request, context.access), fingerprint(found))
-    if age is None:
-        return _open_page(request, question, status=Refusal.FORM.status, notice=UNPROVEN)
-    is_offered = option_id in [option.id for option in question.options]
-    are_offered = option_id == NO or {tick.id for tick in found.grants}.issuperset(grants)
-    if not is_offered or not are_offered:
-        return _open_page(request, question, status=400, notice=NOT_OFFERED)
-    if option_id != NO and age < CAREFUL_SECONDS:
-        return _open_page(request, question, status=TOO_EARLY, notice=TOO_QUICK)
-    return _keep_answer(request, found, given)
-
-
-def _keep_answer(request: Request, asked: OptionRequest, given: Given) -> Response:
-    """A no opens nothing, whatever is ticked beside it."""
-    world, (option_id, ticked, reason) = context_of(request).world, given
-    grants = () if option_id == NO else ticked
-    try:
-        world.answer(asked.id, option_id, CHANNEL, grants=grants, reason=reason, created_at=asked.created_at)
-    except RequestClosedError:
-        now = world.find(asked.id)
-        if isinstance(now, PastRequest):
-            return _closed_page(request, now, is_answering=True)
-        return refuse(request, Refusal.FORM)
-    return RedirectResponse(links_of(request).to("/", answered=asked.id), 303)
+    world = context_of(request).world
+    past, runs = world.history(LISTED_PAST), runs_by_request(world)
+    rows = [(each, _answer_words(each), *runs.get(each.request.id, (None, ""))) for each in past]
+    return render(request, "history", {**running_values(request), "past": rows})

@@ -14,11 +14,10 @@ from skillkit.core.find.validation import validate_skill_file
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill
 from skillkit.core.models.digest import manifest_of
-from skillkit.core.store.state import StateStore
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.trust import Approval, StandingApprovals
 from skillkit.web.context import context_of
-from skillkit.web.html import render
-from skillkit.web.html.refusals import problem_page
+from skillkit.web.html import problem_page, render
 
 __all__ = ["skill_page", "skills_page"]
 
@@ -100,5 +99,5 @@ def _trust_of(skill: Skill, manager: SkillManager) -> dict[str, Any]:
 
 
 def _approvals_of(manager: SkillManager) -> list[Approval]:
-    with closing(StateStore(manager.state_dir)) as store:
+    with closing(open_store(manager.state_dir, manager.state)) as store:
         return StandingApprovals(store).trusted()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]  # it brings no types
 from pygments.token import Comment, Keyword, Name, Number, Operator, String  # type: ignore[import-untyped]
 
 from skillkit.core.values.questions import Prompt
 
-__all__ = ["Part", "colored_lines", "part_of"]
+__all__ = ["Part", "colored_lines", "lines_with", "part_of", "part_of_text"]
 
 PART_LINES = 400
 FEWEST_LINES = 20
@@ -61,13 +62,30 @@ class Part:
 
 
 def part_of(prompt: Prompt, number: int, start: int = 1, *, shared_by: int = 1) -> Part:
-    """What fits on one page, shared by all sources that stand there."""
+    """Of the source of one command, what fits on one page, shared by all sources that stand there."""
     command = prompt.commands[number - 1]
-    lines = command.source.replace("\r\n", "\n").removesuffix("\n").split("\n") if command.source else []
+    flagged = frozenset(risk.line for risk in prompt.risks if risk.path == command.script)
+    return part_of_text(command.source, command.script, flagged, number=number, start=start, shared_by=shared_by)
+
+
+def part_of_text(
+    text: str, name: str, flagged: frozenset[int], *, number: int = 1, start: int = 1, shared_by: int = 1
+) -> Part:
+    lines = _lines_of(text)
     start = max(1, min(start, len(lines)))
     shown = lines[start - 1 : start - 1 + max(PART_LINES // shared_by, FEWEST_LINES)]
-    flagged = frozenset(risk.line for risk in prompt.risks if risk.path == command.script)
-    return Part(number, command.script, start, shown, len(lines), lines[0] if lines else "", flagged)
+    return Part(number, name, start, shown, len(lines), lines[0] if lines else "", flagged)
+
+
+def lines_with(text: str, wanted: str, most: int) -> list[tuple[int, str]]:
+    """The first lines that hold it, in whichever case, each with its number."""
+    small = wanted.casefold()
+    found = ((at, line) for at, line in enumerate(_lines_of(text), 1) if small in line.casefold())
+    return [(at, line[:LONGEST_LINE]) for at, line in islice(found, most)]
+
+
+def _lines_of(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def colored_lines(lines: list[str], script: str, first_line: str) -> Iterator[list[Piece]]:

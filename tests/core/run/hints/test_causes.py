@@ -220,7 +220,7 @@ def test_a_file_that_cannot_be_made_in_the_skill_is_told_with_the_place_that_can
     hint = run(tmp_path, files, workspace=workspace).hint
     assert "belongs to the skill, which is read-only inside the walls" in hint, hint
     assert "todo" not in hint.rpartition("/")[2]
-    assert "set the policy key working_directory to 'workspace'" in hint
+    assert "type skillkit grant demo --working-directory workspace" in hint
     assert run(tmp_path, files, workspace=workspace, policy=replace(WALLS, working_directory="workspace")).success
 
 
@@ -235,7 +235,7 @@ def test_git_outside_a_repository_is_told_by_where_it_was_called(tmp_path: Path)
     assert "is in no git repository" in run(tmp_path, files, workspace=workspace, policy=there).hint
     subprocess.run(["git", "init", "-q", str(workspace)], check=True)
     hint = run(tmp_path, files, workspace=workspace).hint
-    assert f"{workspace} is in one. To start it there, set the policy key working_directory to 'workspace'." in hint
+    assert f"{workspace} is in one. To start it there, type skillkit grant demo --working-directory workspace." in hint
     assert run(tmp_path, files, workspace=workspace, policy=there).success
     assert f"start skillkit in {workspace}." in run(tmp_path, files, workspace=inner, policy=there).hint
     assert "has no workspace" in run(tmp_path, files).hint

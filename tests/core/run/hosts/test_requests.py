@@ -34,7 +34,14 @@ def test_a_body_of_known_length_ends_there(length: int, pieces: list[bytes]) -> 
     assert body.is_over == (taken == length)
 
 
-@pytest.mark.parametrize("text", [b"x\r\n", b"\r\n", b"4\nWiki", b"4\r\nWikiX\r\n", b"-1\r\n", b"0x4\r\n", b"1" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"x\r\n", b"\r\n", b"4\nWiki", b"4\r\nWikiX\r\n", b"-1\r\n", b"0x4\r\n", b"1" * 5000),
+        # A lone CR ends a line for some readers.
+        *(b"4;a=\rb\r\n", b"4;\x00\r\n", b"0\r\nX: a\rb\r\n", b"0\r\nno colon\r\n", b"0\r\n Folded: x\r\n"),
+    ],
+)
 def test_what_is_no_chunk_is_refused(text: bytes) -> None:
     with pytest.raises(RequestError):
         Body(None).take(text)

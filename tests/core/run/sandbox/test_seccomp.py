@@ -37,9 +37,10 @@ REFUSED = {
 }
 NO_SUCH_CALL = {435, 437, 452}
 FAKED = {
-    "x86_64": {90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280, 463, 466, 469},
-    "aarch64": {5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, 463, 466, 469},
+    "x86_64": {90, 91, 92, 93, 94, 188, 189, 190, 197, 198, 199, 260, 268, 463, 466, 469},
+    "aarch64": {5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 463, 466, 469},
 }
+TIMES_OF_PATH_AT = {"x86_64": {132: 0, 235: 0, 261: 1, 280: 1}, "aarch64": {88: 1}}
 WATCHING = {"x86_64": {253, 254, 294, 300, 301}, "aarch64": {26, 27, 262, 263}}
 ATTRIBUTES = {"x86_64": {*range(191, 197), 464, 465, 468}, "aarch64": {*range(8, 14), 464, 465, 468}}
 SHARED_MEMORY = {
@@ -120,6 +121,9 @@ class Rules:
         return next(found, "") if self.fake_metadata else ""
 
     def _by_file_arguments(self, number: int, low: list[int]) -> str:
+        if self.fake_metadata and number in TIMES_OF_PATH_AT[self.name]:
+            path, times = low[TIMES_OF_PATH_AT[self.name][number] :][:2]
+            return "ENOENT" if path and not times else "done"
         for table in (CHMOD_MODE_AT, CREATE_MODE_AT):
             if number in table[self.name]:
                 return "EPERM" if low[table[self.name][number]] & 0o6000 else ALLOW
@@ -173,6 +177,9 @@ def words_for(name: str, number: int) -> list[tuple[int, ...]]:
     elif number in CHMOD_MODE_AT[name] | CREATE_MODE_AT[name]:
         at = (CHMOD_MODE_AT[name] | CREATE_MODE_AT[name])[number]
         lists += [(0,) * at + (1 << bit,) for bit in range(16)]
+    elif number in TIMES_OF_PATH_AT[name]:
+        pad = (9,) * TIMES_OF_PATH_AT[name][number]
+        lists += [(*pad, path, times, 0) for path in (0, 7) for times in (0, 7)]
     elif number in PROCESS_AT[name]:
         lists += [(0, 5), (5, 0), (0, 0, 7), (5, 5)]
     return lists + [tuple(HIGH | word for word in each) for each in lists]
@@ -258,6 +265,10 @@ probe("chmod", lambda: os.chmod(file, 0o640))
 probe("chmod setuid", lambda: os.chmod(file, 0o4755))
 probe("born setuid", lambda: os.close(os.open(folder + "/born", os.O_CREAT | os.O_WRONLY, 0o4755)))
 probe("utime", lambda: os.utime(file, (1, 1)))
+probe("now by name", lambda: os.utime(file))
+probe("now by descriptor", lambda: os.utime(os.open(file, os.O_RDONLY)))
+__import__("pathlib").Path(folder, "touched").touch()
+found["touched"] = os.path.exists(folder + "/touched")
 probe("truncate", lambda: os.truncate(file, 3))
 probe("open to read and truncate", lambda: os.close(os.open(file, os.O_RDONLY | os.O_TRUNC)))
 probe("prlimit of the parent", lambda: __import__("resource").prlimit(os.getppid(), 7))
@@ -311,6 +322,9 @@ def test_the_filter_for_namespaces_works_in_the_kernel(tmp_path: object) -> None
         "chmod": "done",
         "chmod setuid": "EPERM",
         "utime": "done",
+        "now by name": "done",
+        "now by descriptor": "done",
+        "touched": True,
         "truncate": "done",
         "open to read and truncate": "done",
         "prlimit of the parent": "done",
@@ -331,6 +345,9 @@ def test_the_filter_without_namespaces_works_in_the_kernel(tmp_path: object) -> 
         "chmod": "done",
         "chmod setuid": "done",
         "utime": "done",
+        "now by name": "ENOENT",
+        "now by descriptor": "done",
+        "touched": True,
         "truncate": "EACCES",
         "open to read and truncate": "EACCES",
         "prlimit of the parent": "EPERM",

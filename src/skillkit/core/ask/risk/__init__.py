@@ -9,7 +9,7 @@ from pathlib import Path
 
 from skillkit.core.ask.risk.files import SkillFile, files_to_read, link_targets
 from skillkit.core.ask.risk.python import UNREADABLE, python_seen
-from skillkit.core.ask.risk.rules import KINDS, RUNS_AT_INSTALL, Finding, Seen, Snippet, clip, number_lines
+from skillkit.core.ask.risk.rules import KINDS, RUNS_AT_INSTALL, WEIGHTS, Finding, Seen, Snippet, clip, number_lines
 from skillkit.core.ask.risk.shell import markdown_seen, shell_seen, shown_shell_seen
 from skillkit.core.ask.risk.texts import encoded_findings, hidden_findings, pattern_seen
 from skillkit.core.values.questions import RiskFlag
@@ -28,20 +28,25 @@ DEPTH = 3
 AT_INSTALL = re.compile(r"\"(?:(?:pre|post)?install|prepare)\"\s{0,9}:\s{0,9}\"([^\"\n]{1,200})")
 
 
-def risk_flags(folder: Path, manifest: Manifest, scripts: Sequence[str]) -> tuple[RiskFlag, ...]:
-    """In the order of reading: the scripts that would run, then by path and line; never raises for what it reads."""
+def risk_flags(
+    folder: Path, manifest: Manifest, scripts: Sequence[str], is_blocked: Callable[[str], bool] = lambda _: False
+) -> tuple[RiskFlag, ...]:
+    """In the order of reading: the scripts that would run, then by path and line; never raises for what it reads.
+
+    `is_blocked` says of a wall that a rule names whether it stands.
+    """
     by_path: dict[str, list[_Counted]] = {}
     left = PARSED_IN_ALL
     reading = files_to_read(folder, manifest, scripts)
     for file in reading.files:
-        by_path[file.path] = flags_of_file(file.path, findings_in(file, min(left, PARSED_BYTES)))
+        by_path[file.path] = flags_of_file(file.path, findings_in(file, min(left, PARSED_BYTES)), is_blocked)
         left -= min(left, len(file.text)) if file.language in ("python", "shell") else 0
     for path, target in link_targets(manifest):
         by_path[path] = flags_of_file(
             path, [Finding("outside_write", f"Leads out of the skill, to {clip(target)}.", 0)]
         )
     first = [by_path.pop(script) for script in scripts if script in by_path]
-    unread = [Finding("obfuscation", f"{reading.left_out:,} more files were not read: there are too many.", 0)]
+    unread = [Finding("unread", f"{reading.left_out:,} more files were not read: there are too many.", 0)]
     last = flags_of_file("", unread if reading.left_out else [])
     # What says that something was not read must not be crowded out by what was.
     return flags_of_skill([last, *first, *(by_path[path] for path in sorted(by_path))])
@@ -50,10 +55,10 @@ def risk_flags(folder: Path, manifest: Manifest, scripts: Sequence[str]) -> tupl
 def findings_in(file: SkillFile, limit: int) -> Iterator[Finding]:
     """Of one file; of what has to be parsed no more than `limit` characters are."""
     if file.binary:
-        yield Finding("obfuscation", f"Is {file.binary}, which cannot be read here.", 0)
+        yield Finding("unread", f"Is {file.binary}, which cannot be read here.", 0)
         return
     if file.size and not file.text:
-        yield Finding("obfuscation", "Is no text, so it cannot be read here.", 0)
+        yield Finding("unread", "Is no text, so it cannot be read here.", 0)
         return
     text, language = file.text, file.language
     is_code = language not in ("markdown", "package", "")
@@ -64,7 +69,7 @@ def findings_in(file: SkillFile, limit: int) -> Iterator[Finding]:
         yield from encoded_findings(text)
     if language == "python" and len(text) > limit:
         language = "unparsed python"
-        yield Finding("obfuscation", "Is too large to be read as Python, so what it does was only guessed.", 0)
+        yield Finding("unread", "Is too large to be read as Python, so what it does was only guessed.", 0)
     elif language == "shell" and len(text) > limit:
         text = text[:limit]
         yield _cut(file, len(text))
@@ -73,7 +78,7 @@ def findings_in(file: SkillFile, limit: int) -> Iterator[Finding]:
 
 
 def _cut(file: SkillFile, read: int) -> Finding:
-    return Finding("obfuscation", f"Has {file.size:,} bytes; only the first {read:,} characters were read.", 0)
+    return Finding("unread", f"Has {file.size:,} bytes; only the first {read:,} characters were read.", 0)
 
 
 def _of_code(whole: Snippet) -> Iterator[Finding]:
@@ -117,19 +122,31 @@ class _Counted:
     more: int = 0
 
 
-def flags_of_file(path: str, findings: Iterable[Finding]) -> list[_Counted]:
-    """By line; of one kind the first few different ones, the last of which counts the rest."""
+def flags_of_file(
+    path: str, findings: Iterable[Finding], is_blocked: Callable[[str], bool] = lambda _: False
+) -> list[_Counted]:
+    """By line; of one kind the heaviest different ones, the last of which counts the rest."""
     by_kind: dict[str, list[Finding]] = {}
     for finding in sorted(set(findings), key=lambda each: (each.line, KINDS.index(each.kind), each.message)):
         by_kind.setdefault(finding.kind, []).append(finding)
     counted = []
     for found in by_kind.values():
-        distinct = list({each.message: each for each in reversed(found)}.values())[::-1][:PER_FILE]
-        # What was cut ends the sentence itself.
-        flags = [RiskFlag(e.kind, e.message.replace("....", "..."), shown_path(path), e.line) for e in distinct]
+        distinct = list({each.message: each for each in reversed(found)}.values())[::-1]
+        heaviest = sorted(distinct, key=lambda each: -_weight(each))[:PER_FILE]
+        flags = [_flag(path, each, is_blocked) for each in distinct if each in heaviest]
         counted += [_Counted(flag) for flag in flags[:-1]]
         counted.append(_Counted(flags[-1], len(found) - len(flags)))
     return sorted(counted, key=lambda each: (each.flag.line, KINDS.index(each.flag.kind), each.flag.message))
+
+
+def _weight(finding: Finding) -> int:
+    return finding.weight or WEIGHTS[finding.kind]
+
+
+def _flag(path: str, finding: Finding, is_blocked: Callable[[str], bool]) -> RiskFlag:
+    message = finding.message.replace("....", "...")  # what was cut ends the sentence itself
+    blocked = bool(finding.wall) and is_blocked(finding.wall)
+    return RiskFlag(finding.kind, message, shown_path(path), finding.line, _weight(finding), blocked)
 
 
 def flags_of_skill(files: Iterable[list[_Counted]]) -> tuple[RiskFlag, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from skillkit.core.ask.risk import rules
 from skillkit.core.ask.risk.rules import Finding, Rule, Seen, Snippet, clip
 from skillkit.core.ask.risk.texts import encoded_text, host_in, outside_place, secret_variable, sensitive_findings
-from skillkit.core.models.python_trees import parse_python
+from skillkit.core.models.detect.languages import parse_python
 
 __all__ = ["UNREADABLE", "python_seen"]
 

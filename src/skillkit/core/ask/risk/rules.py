@@ -15,9 +15,35 @@ from typing import NamedTuple
 
 from skillkit.core.paths.forbidden import CREDENTIALS
 
-__all__ = ["KINDS", "PATTERNS", "PROGRAMS", "PYTHON", "Finding", "Rule", "Seen", "Snippet", "clip", "number_lines"]
+__all__ = [
+    "KINDS",
+    "PATTERNS",
+    "PROGRAMS",
+    "PYTHON",
+    "WEIGHTS",
+    "Finding",
+    "Rule",
+    "Seen",
+    "Snippet",
+    "clip",
+    "number_lines",
+]
 
-KINDS = ("obfuscation", "hidden_text", "credentials", "outside_write", "delete", "network", "process")
+WEIGHTS = {
+    "obfuscation": 60,
+    "unread": 65,
+    "hidden_text": 85,
+    "credentials": 60,
+    "outside_write": 60,
+    "delete": 50,
+    "network": 40,
+    "process": 20,
+}
+"""What a reader should care about, of a hundred, where a rule says nothing else."""
+KINDS = tuple(WEIGHTS)
+# Deleting everything, or all that is somebody's, is not like deleting a file that was made before.
+EVERYTHING = re.compile(r"""(?:^|[\s'"=])(?:/\*?|~/?\*?|\$\{?HOME\}?/?\*?|\*|\.)(?:$|[\s'";|&)])|\bmkfs|\bof=/dev/""")
+EVERYTHING_WEIGHT = 95
 SHOWN_CHARACTERS = 60
 LOOKED_AT = 2_000  # matches of one pattern in one text
 
@@ -29,6 +55,10 @@ class Finding:
     kind: str
     message: str
     line: int
+    weight: int = 0
+    """Nothing means that of its kind."""
+    wall: str = ""
+    """Which wall would stop it: network, home, secrets, writes, variables, programs, or `variable NAME`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +78,16 @@ class Rule(NamedTuple):
 
     kind: str
     sentence: str
+    weight: int = 0
+    wall: str = ""
 
     def at(self, line: int, name: str = "", what: str = "") -> Finding:
         """`name` is what was matched: it stands where the sentence has `{}`, else behind it; `what` is done with it."""
         said = self.sentence.format(name) if "{" in self.sentence else self.sentence + (name and f" with {name}")
-        return Finding(self.kind, f"{said}{what and f': {what}'}.", line)
+        is_all = self.kind == "delete" and EVERYTHING.search(what) is not None
+        wall = f"variable {name}" if self.wall == "variable" else self.wall
+        weight = EVERYTHING_WEIGHT if is_all else self.weight
+        return Finding(self.kind, f"{said}{what and f': {what}'}.", line, weight, wall)
 
 
 def clip(text: str, limit: int = SHOWN_CHARACTERS) -> str:
@@ -71,38 +106,38 @@ def number_lines(pattern: re.Pattern[str], text: str, line: int = 1) -> Iterator
         yield line, match
 
 
-TALKS = Rule("network", "Talks to the network")
-LOADS_TALKER = Rule("network", "Loads {}, which talks to the network")
-FETCHES = Rule("network", "Fetches from the network")
-CONNECTS = Rule("network", "Opens a connection through {}")
+TALKS = Rule("network", "Talks to the network", wall="network")
+LOADS_TALKER = Rule("network", "Loads {}, which talks to the network", 30, "network")
+FETCHES = Rule("network", "Fetches from the network", wall="network")
+CONNECTS = Rule("network", "Opens a connection through {}", 60, "network")
 STARTS = Rule("process", "Starts programs")
-ENDS = Rule("process", "Ends other programs")
-ASKS_RIGHTS = Rule("process", "Asks for another user's rights")
-RUNS_AT_INSTALL = Rule("process", "Runs a command when npm installs it")
-RUNS_AT_LOADING = Rule("process", "Asks the agent to run a command when the skill is read")
-DELETES = Rule("delete", "Deletes")
-WRITES_OUTSIDE = Rule("outside_write", "Writes outside its folder")
-WRITES_HOME = Rule("outside_write", "Writes below the home folder")
-NAMES_STARTUP = Rule("outside_write", "Names {}, which other programs run or read on their own")
-SETS_UP = Rule("outside_write", "Sets up what runs later")
-CHANGES_REGISTRY = Rule("outside_write", "Sets up what runs later or changes the registry")
-NAMES_SECRETS = Rule("credentials", "Names {}, where secrets are kept")
-READS_VARIABLE = Rule("credentials", "Reads the environment variable {}")
-READS_ENVIRONMENT = Rule("credentials", "Reads the whole environment")
-ASKS_SECRETS = Rule("credentials", "Asks for stored secrets")
-RUNS_TEXT = Rule("obfuscation", "Runs text as code")
+ENDS = Rule("process", "Ends other programs", 40, "programs")
+ASKS_RIGHTS = Rule("process", "Asks for another user's rights", 60)
+RUNS_AT_INSTALL = Rule("process", "Runs a command when npm installs it", 50)
+RUNS_AT_LOADING = Rule("process", "Asks the agent to run a command when the skill is read", 70)
+DELETES = Rule("delete", "Deletes", wall="writes")
+WRITES_OUTSIDE = Rule("outside_write", "Writes outside its folder", wall="writes")
+WRITES_HOME = Rule("outside_write", "Writes below the home folder", 45, "home")
+NAMES_STARTUP = Rule("outside_write", "Names {}, which other programs run or read on their own", 75, "home")
+SETS_UP = Rule("outside_write", "Sets up what runs later", 75)
+CHANGES_REGISTRY = Rule("outside_write", "Sets up what runs later or changes the registry", 75)
+NAMES_SECRETS = Rule("credentials", "Names {}, where secrets are kept", 75, "secrets")
+READS_VARIABLE = Rule("credentials", "Reads the environment variable {}", 35, "variable")
+READS_ENVIRONMENT = Rule("credentials", "Reads the whole environment", 60, "variables")
+ASKS_SECRETS = Rule("credentials", "Asks for stored secrets", 75)
+RUNS_TEXT = Rule("obfuscation", "Runs text as code", 55)
 RUNS_WORDS = Rule("obfuscation", "Runs text as a command")
 RUNS_OR_DECODES = Rule("obfuscation", "Runs or decodes text as code")
-RUNS_DECODED = Rule("obfuscation", "Runs what it decodes")
-RUNS_DECODED_CODE = Rule("obfuscation", "Runs code that it decodes first, with {}")
-RUNS_DOWNLOAD = Rule("obfuscation", "Runs what it downloads")
-RUNS_REMOTE = Rule("obfuscation", "Runs code from the network")
+RUNS_DECODED = Rule("obfuscation", "Runs what it decodes", 95)
+RUNS_DECODED_CODE = Rule("obfuscation", "Runs code that it decodes first, with {}", 95)
+RUNS_DOWNLOAD = Rule("obfuscation", "Runs what it downloads", 95, "network")
+RUNS_REMOTE = Rule("obfuscation", "Runs code from the network", 95, "network")
 MAKES_CODE = Rule("obfuscation", "Makes code from bytes")
 LOADS_OBJECTS = Rule("obfuscation", "Loads objects, which can run code, with {}")
 LOADS_FOREIGN = Rule("obfuscation", "Loads foreign code")
 DECODES = Rule("obfuscation", "Decodes a hidden text")
 DECODES_OBJECT = Rule("obfuscation", "Decodes a hidden text or object")
-HOLDS_ENCODED = Rule("obfuscation", "Holds an encoded text of {}")
+HOLDS_ENCODED = Rule("obfuscation", "Holds an encoded text of {}", 50)
 WRITES_NUMBERS = Rule("obfuscation", "Writes a text as numbers")
 HIDES_SPACES = Rule("obfuscation", "Writes ${{IFS}} in place of spaces, which hides a command")
 BUILDS_NAME = Rule("obfuscation", "Puts a name together from pieces")

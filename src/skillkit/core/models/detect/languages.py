@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from functools import lru_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ast
 
 __all__ = [
     "DATA_EXTENSIONS",
@@ -11,6 +16,7 @@ __all__ = [
     "LANGUAGE_INTERPRETERS",
     "language_of",
     "languages_by_extension",
+    "parse_python",
     "shebang_program",
 ]
 
@@ -114,3 +120,19 @@ def language_of(suffix: str, first_line: str) -> str | None:
     if not by_shebang or suffix in DATA_EXTENSIONS:
         return None
     return by_shebang[0]
+
+
+_warnings_lock = threading.Lock()
+
+
+def parse_python(text: str) -> ast.Module:
+    """Without the warnings that odd code gives: they would reach the person as if skillkit had written them.
+
+    SyntaxError, ValueError, RecursionError or MemoryError for what is no Python.
+    """
+    import ast  # most who ask for a language parse nothing
+    import warnings
+
+    with _warnings_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)

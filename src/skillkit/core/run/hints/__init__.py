@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skillkit.core.run.hints.failure import Failure
-from skillkit.core.run.hints.modules import missing_module
-from skillkit.core.run.hints.places import file_elsewhere, no_repository
-from skillkit.core.run.hints.programs import missing_program
-from skillkit.core.run.hints.surroundings import needs_input, timed_out, unset_variable
+from skillkit.core.run.hints.missing import missing_module, missing_program
+from skillkit.core.run.hints.surroundings import file_elsewhere, needs_input, no_repository, timed_out, unset_variable
 
 __all__ = ["Failure", "hint_for"]
 

@@ -1,14 +1,16 @@
-"""A script that lacks a variable, input or time -> what it waited for, and how it gets it."""
+"""A script that lacks a variable, input, time, or a file where it looked -> what it waited for, and how it gets it."""
 
 from __future__ import annotations
 
+import os
 import re
 
+from skillkit.core.paths import is_inside
 from skillkit.core.run.hints.failure import Failure, tail
-from skillkit.core.run.sandbox.explain import is_served_here, not_this_machines
+from skillkit.core.run.sandbox.explain import can_be_shown, is_served_here, not_this_machines
 from skillkit.core.values.policy import TIMEOUT_RANGE_SECONDS
 
-__all__ = ["needs_input", "timed_out", "unset_variable"]
+__all__ = ["file_elsewhere", "needs_input", "no_repository", "timed_out", "unset_variable"]
 
 _VARIABLE = r"(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]{1,60}|[A-Z][A-Z0-9_]{3,60})"
 _LACK = r"(?:not set|n't set|unset|missing|required|not found|not defined|undefined|must be set|not configured|empty)"
@@ -22,7 +24,9 @@ SPOKEN = (
     ),
 )
 EOF = re.compile(r"^EOFError: EOF when reading a line", re.MULTILINE)
-PORT = re.compile(r"(?:localhost|127\.0\.0\.1|\[?::1\]?|0\.0\.0\.0|\b[Pp]ort)[:= ]{1,2}(?P<port>\d{2,5})\b")
+PORT = re.compile(
+    r"(?:localhost|127\.0\.0\.1|\[?::1\]?|0\.0\.0\.0|\b[Pp](?:ort|ORT))[\"']?[,:= ]{1,3}(?P<port>\d{2,5})\b"
+)
 LOOPBACK = re.compile(r"\blocalhost\b|127\.0\.0\.1|::1")
 LONGEST = TIMEOUT_RANGE_SECONDS[1]
 
@@ -74,3 +78,54 @@ def timed_out(failure: Failure) -> str:
     longer = f"; --timeout SECONDS allows up to {LONGEST}" if failure.command.timeout < LONGEST else ""
     unit = "second" if failure.command.timeout == 1 else "seconds"
     return f"It was stopped after {failure.command.timeout:g} {unit}, its limit{longer}."
+
+
+NO_REPOSITORY = re.compile(r"^fatal: not a git repository\b", re.MULTILINE)
+START_THERE = "set the policy key working_directory to 'workspace'"
+
+
+def no_repository(failure: Failure, text: str) -> str:
+    """By where the script started and where a repository is."""
+    if not NO_REPOSITORY.search("\n".join(tail(text))):
+        return ""
+    command, workspace = failure.command, str(failure.command.workspace or "")
+    if not workspace:
+        return "git was called in the skill's folder; the script has no workspace. Start skillkit in the repository."
+    top = _repository_of(workspace)
+    if command.working_directory == "skill":
+        there = f"; {workspace} is in one" if top else ""
+        return f"git was called in the skill's folder, which is no repository{there}. To start it there, {START_THERE}."
+    if top and top != workspace and can_be_shown(top):
+        return f"The repository's own folder {top} lies outside the workspace {workspace}; start skillkit in {top}."
+    return (
+        "" if top else f"The workspace {workspace} is in no git repository; start skillkit in one, or run 'git init'."
+    )
+
+
+def _repository_of(folder: str) -> str:
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return ""
+        folder = above
+    return folder
+
+
+def file_elsewhere(failure: Failure) -> str:
+    """People name files from where they are; a script starts elsewhere."""
+    command = failure.command
+    workspace, skill = str(command.workspace or ""), str(command.base_directory)
+    for word in command.script_arguments if workspace else ():
+        if os.path.isabs(word) or not word or os.path.lexists(os.path.join(command.cwd, word)):
+            continue
+        other = skill if command.working_directory == "workspace" else workspace
+        meant = os.path.normpath(os.path.join(other, word))
+        if not (is_inside(meant, other) and meant != other and can_be_shown(meant) and os.path.lexists(meant)):
+            continue
+        if other == skill:
+            return f"{word!r} is a file of the skill, but the script starts in the workspace; name it as {meant}."
+        return (
+            f"{word!r} is in the workspace, but the script starts in its skill's folder; name it as {meant}, "
+            f"or {START_THERE}."
+        )
+    return ""

@@ -13,7 +13,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PRIVATE = tuple(
     map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))
 )
-_METADATA = tuple(map(ipaddress.ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16")))
+# Where clouds answer their own machines: keys, names, time.
+_METADATA = tuple(
+    map(
+        ipaddress.ip_network,
+        ("169.254.0.0/16", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::/32", "fd20:ce::254"),
+    )
+)
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 _TRANSLATED_LOCALLY = ipaddress.ip_network("64:ff9b:1::/48")
 
@@ -77,7 +83,7 @@ def is_closed(address: Address) -> bool:
         or each.is_link_local
         or each.is_unspecified
         or each.is_multicast
-        or each in _METADATA
+        or any(_is_in(each, network) for network in _METADATA)
         or (isinstance(each, ipaddress.IPv4Address) and int(each) >> 24 in (0, 127))
         for each in _meanings(address)
     )

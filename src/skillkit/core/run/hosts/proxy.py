@@ -35,10 +35,11 @@ NOT_LISTED = "is not among the hosts that this run may reach"
 
 
 class _RefusedError(RequestError):
-    """A host that no rule opens."""
+    """A host that no rule opens; `told` is what the script hears, where that is less than what people do."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, told: str = "") -> None:
         super().__init__(message, 403)
+        self.told = told or message
 
 
 class _Count:
@@ -87,7 +88,7 @@ class Proxy:
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
         self.on_host: OnHost | None = None
-        self._used: dict[tuple[str, str], _Count] = {}
+        self._used: dict[tuple[str, str, str], _Count] = {}
 
     def serve(self, listener: socket.socket) -> None:
         """Take connections until `close`; returns then."""
@@ -103,10 +104,18 @@ class Proxy:
                     return
                 time.sleep(0.01)  # descriptors are short for a moment
                 continue
-            thread = threading.Thread(target=self._attend, args=(client,), name="skillkit host", daemon=True)
+            self._begin(client)
+
+    def _begin(self, client: socket.socket) -> None:
+        """A machine that can give no more threads gives this connection none, and the next one a try."""
+        thread = threading.Thread(target=self._attend, args=(client,), name="skillkit host", daemon=True)
+        try:
             with self._lock:
+                thread.start()
                 self._threads.add(thread)
-            thread.start()
+        except RuntimeError:
+            client.close()
+            self._free.release()
 
     def close(self) -> None:
         """End every connection; afterwards nothing is reached any more."""
@@ -125,7 +134,10 @@ class Proxy:
     def used(self) -> tuple[HostUse, ...]:
         """What was reached and refused so far, in the order it was first asked for."""
         with self._lock:
-            return tuple(HostUse(*key, count.connections, *count.bytes()) for key, count in self._used.items())
+            return tuple(
+                HostUse(host, refused, count.connections, *count.bytes(), via)
+                for (host, refused, via), count in self._used.items()
+            )
 
     def _hold(self, connection: socket.socket) -> bool:
         """Known to `close`; False where that has been already."""
@@ -142,6 +154,7 @@ class Proxy:
     def _attend(self, client: socket.socket) -> None:
         try:
             if self._hold(client):
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._answer(client)
         except OSError:
             pass  # the client hung up
@@ -164,7 +177,7 @@ class Proxy:
             _say_no(client, error)
             return
         try:
-            with self._counted(request) as moved:
+            with self._counted(request, via=upstream.place if upstream else "") as moved:
                 _pass_on(client, server, request, rest, upstream, moved)
         except RequestError as error:
             _say_no(client, error)
@@ -190,8 +203,8 @@ class Proxy:
             if not is_own:
                 _require_outer(name, rules)
             server = self._connect([(upstream.host, upstream.port)])
-        except PermissionError as error:
-            raise _RefusedError(str(error)) from error
+        except PermissionError as error:  # which names this network knows, and as what, is no script's business
+            raise _RefusedError(str(error), f"{name}:{port} leads to what is not a public address") from error
         except OSError as error:
             raise RequestError(f"{name}:{port} cannot be reached: {error.strerror or error}", 502) from error
         if request.is_tunnel:
@@ -199,18 +212,23 @@ class Proxy:
         return server, upstream
 
     def _connect(self, addresses: Sequence[tuple[str, int]]) -> socket.socket:
+        """To the first that answers; known to `close` from the beginning, so that nothing is reached after it."""
         problem: OSError | None = None
-        for address in addresses:
-            try:
-                server = socket.create_connection(address, CONNECT_SECONDS)
-            except OSError as error:
-                problem = error
-                continue
+        found = [each for address in addresses for each in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)]
+        for family, _, _, _, place in found:
+            server = socket.socket(family, socket.SOCK_STREAM)
             if not self._hold(server):
                 server.close()
                 break
-            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return server
+            try:
+                server.settimeout(CONNECT_SECONDS)
+                server.connect(place)
+                server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError as error:
+                self._release(server)
+                problem = error
+            else:
+                return server
         raise problem or OSError("the run is over")
 
     def _tunnel_through(self, server: socket.socket, request: Request, upstream: Upstream) -> None:
@@ -222,24 +240,24 @@ class Proxy:
         except (OSError, RequestError) as error:
             self._release(server)
             raise RequestError(f"the proxy of this machine does not answer: {error}", 502) from error
-        if not re.match(rb"HTTP/1\.[01] 200 ", answer):
+        if not re.match(rb"HTTP/1\.[01] 2[0-9][0-9][ \r]", answer):
             self._release(server)
             said = answer.split(b"\r\n", 1)[0][:100].decode("ascii", "replace")
             raise RequestError(f"the proxy of this machine does not lead to {request.name}: {said}", 502)
 
     @contextlib.contextmanager
-    def _counted(self, request: Request, refused: str = "") -> Iterator[Moved]:
+    def _counted(self, request: Request, refused: str = "", via: str = "") -> Iterator[Moved]:
         """One more connection, whose bytes are counted while they pass."""
-        host, moved = f"{request.name}:{request.port}", Moved()
+        key, moved = (f"{request.name}:{request.port}", refused, via), Moved()
         with self._lock:
-            if (host, refused) not in self._used and len(self._used) >= MOST_HOSTS:
-                host, refused = OTHERS, "refused like others before" if refused else ""
-            is_first = (host, refused) not in self._used
-            count = self._used.setdefault((host, refused), _Count())
+            if key not in self._used and len(self._used) >= MOST_HOSTS:
+                key = (OTHERS, "refused like others before" if refused else "", via)
+            is_first = key not in self._used
+            count = self._used.setdefault(key, _Count())
             count.begin(moved)
         if is_first and self.on_host is not None:
             with contextlib.suppress(Exception):  # the caller's own: no connection waits for it or dies of it
-                self.on_host(HostUse(host, refused, 1))
+                self.on_host(HostUse(key[0], key[1], 1, via=via))
         try:
             yield moved
         finally:
@@ -282,15 +300,18 @@ def _require_outer(name: str, rules: Sequence[HostRule]) -> None:
 def _read_head(connection: socket.socket, seconds: float = HEAD_SECONDS) -> tuple[bytes, bytes]:
     """All up to the empty line, and what came behind it; a client that takes its time is not waited for."""
     until = time.monotonic() + seconds
-    data = bytearray()
-    while (end := data.find(b"\r\n\r\n")) < 0:
-        if len(data) > HEAD_BYTES:
+    data, looked = bytearray(), 0
+    while (end := data.find(b"\r\n\r\n", max(0, looked - 3))) < 0:
+        looked, left = len(data), until - time.monotonic()
+        if looked > HEAD_BYTES:
             raise RequestError("the request's head is too long", 431)
-        connection.settimeout(max(0.01, until - time.monotonic()))
+        connection.settimeout(max(0.001, left))
         try:
-            piece = connection.recv(HEAD_BYTES)
+            piece = connection.recv(HEAD_BYTES) if left > 0 else None
         except TimeoutError:
-            raise RequestError("no request came", 408) from None
+            piece = None
+        if piece is None:
+            raise RequestError("no request came", 408)
         if not piece:
             raise RequestError("the connection ended before the request did")
         data += piece
@@ -312,7 +333,7 @@ def _read_answer(server: socket.socket) -> bytes:
 
 
 def _say_no(client: socket.socket, error: RequestError) -> None:
-    text = f"skillkit: {error}\n".encode()
+    text = f"skillkit: {error.told if isinstance(error, _RefusedError) else error}\n".encode()
     head = f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
     head += f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
     client.settimeout(FAREWELL_SECONDS)

@@ -171,10 +171,12 @@ class Body:
                 raise RequestError("a chunk is longer than it says")
             self._state = "size"
         elif self._state == "size":
-            size = re.fullmatch(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;.*)?", line)
+            size = re.fullmatch(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?", line)
             if not size:
                 raise RequestError("a chunk has no size")
             self._left = int(size[1], 16)
             self._state = "data" if self._left else "trailer"
-        elif not line:  # the trailer is over
+        elif line:
+            _header(line)
+        else:  # the trailer is over
             self.is_over = True

@@ -23,6 +23,10 @@ class Upstream(NamedTuple):
     authorization: bytes = b""
 
     @property
+    def place(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
         return ((b"Proxy-Authorization", self.authorization),) if self.authorization else ()
 

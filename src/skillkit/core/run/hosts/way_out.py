@@ -15,7 +15,6 @@ import shlex
 import socket
 import sys
 import threading
-from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,23 +22,20 @@ from pathlib import Path
 
 from skillkit.core.run.hosts.proxy import NOT_LISTED, Proxy
 from skillkit.core.run.hosts.upstream import Upstreams
+from skillkit.core.run.process.spawn import start_beside
 from skillkit.core.run.sandbox.network import PORT
-from skillkit.core.run.spawn import DEVNULL, Start, spawn
 from skillkit.core.values.hosts import USUAL_PORTS, HostRule, HostUse
-from skillkit.core.values.runs import OnHost, ScriptExecutionResult
+from skillkit.core.values.runs import NO_CONTROL, RunControl, ScriptExecutionResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.run.sandbox.base import Confined
 
-__all__ = ["WayOut"]
+__all__ = ["WayOut", "told_of_inside"]
 
 ANSWER_SECONDS = 10.0
+NEWS_SECONDS = 0.5
 INFO_BYTES = 65_536
-SHELL = "/bin/sh"
-# In the background of a shell that ends at once: it is nobody's child who waits for any.
-BESIDE = 'exec 3<&0; "$@" <&3 & '
-FIRST_FREE = 3
 
 
 class WayOut:
@@ -54,9 +50,10 @@ class WayOut:
         self._problem = ""
 
     @contextmanager
-    def around(self, confined: Confined, on_host: OnHost | None = None) -> Iterator[Confined]:
+    def around(self, confined: Confined, control: RunControl = NO_CONTROL) -> Iterator[Confined]:
         """The same walls with a way out, which is there as long as this is open."""
-        self._proxy.on_host = on_host
+        news = _News(self._proxy, control)
+        self._proxy.on_host = news.hear
         self._told, info = os.pipe()
         block, self._go = os.pipe()
         thread = threading.Thread(target=self._serve, name="skillkit hosts", daemon=True)
@@ -66,6 +63,7 @@ class WayOut:
         finally:
             os.close(info)  # a thread that still waits for the walls waits no longer
             self._proxy.close()
+            news.close()
             thread.join(ANSWER_SECONDS)
             for number in (self._told, block, self._go):
                 os.close(number)
@@ -86,8 +84,8 @@ class WayOut:
 
     def _serve(self) -> None:
         try:
-            process, inode = _process_inside(self._told)
-            listener = _DOOR.open_inside(process, inode)
+            inside = told_of_inside(self._told)
+            listener = _DOOR.open_inside(inside["child-pid"], inside.get("net-namespace", 0))
         except (OSError, ValueError) as error:
             self._problem = f"no host can be reached: {error}"
             listener = None
@@ -98,6 +96,39 @@ class WayOut:
                 self._proxy.serve(listener)
 
 
+class _News:
+    """What tells a caller of hosts while the run goes on; a run that uses none has no thread for it."""
+
+    def __init__(self, proxy: Proxy, control: RunControl) -> None:
+        self._proxy, self._control = proxy, control
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def hear(self, use: HostUse) -> None:
+        """Of the first use of a host, or the first refusal."""
+        with self._lock:
+            if self._thread is None and self._control.on_hosts and not self._is_over.is_set():
+                self._thread = threading.Thread(target=self._tell, name="skillkit hosts news", daemon=True)
+                self._thread.start()
+        if self._control.on_host:
+            self._control.on_host(use)
+
+    def _tell(self) -> None:
+        told: tuple[HostUse, ...] = ()
+        while not self._is_over.wait(NEWS_SECONDS):
+            before, told = told, self._proxy.used()
+            if told != before and self._control.on_hosts:
+                with contextlib.suppress(Exception):  # the caller's own
+                    self._control.on_hosts(told)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_over.set()
+        if self._thread is not None:
+            self._thread.join(ANSWER_SECONDS)
+
+
 def _remedy(skill: str, host: str) -> str:
     """What would open a host, as it is typed: without a port that every rule opens."""
     name, _, port = host.rpartition(":")
@@ -105,16 +136,15 @@ def _remedy(skill: str, host: str) -> str:
     return f"It may not reach {host}. If it should: skillkit grant {shlex.quote(skill)} --host {shlex.quote(rule)}"
 
 
-def _process_inside(told: int) -> tuple[int, int]:
-    """Its number and its network namespace, from the few words that bubblewrap writes."""
+def told_of_inside(told: int) -> dict[str, int]:
+    """The number of a process inside and those of its namespaces, from the few words that bubblewrap writes."""
     text = b""
     while b"}" not in text:  # the first of several
         piece = os.read(told, INFO_BYTES)
         if not piece:
             raise OSError("the walls were not put up")
         text += piece
-    info = json.loads(text[: text.index(b"}") + 1])
-    return int(info["child-pid"]), int(info.get("net-namespace", 0))
+    return {name: int(value) for name, value in json.loads(text[: text.index(b"}") + 1]).items()}
 
 
 class _Door:
@@ -129,14 +159,14 @@ class _Door:
 
     def open_inside(self, process: int, inode: int) -> socket.socket:
         with self._lock:
-            if self._helper is None:
-                self._helper = _start_helper()
-            try:
-                return _ask(self._helper, process, inode)
-            except ConnectionError:  # it is gone: the next run gets a new one
-                self._helper.close()
-                self._helper = None
-                raise
+            if self._helper is not None:
+                try:
+                    return _ask(self._helper, process, inode)
+                except ConnectionError:  # it is gone
+                    self._helper.close()
+                    self._helper = None
+            self._helper = _start_helper()
+            return _ask(self._helper, process, inode)
 
     def forget(self) -> None:
         """In a fork: the helper is its parent's."""
@@ -162,16 +192,11 @@ def _start_helper() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         program = (sys.executable, "-I", "-S", "-X", "utf8", "-c", text, "0", str(PORT), str(os.getpid()))
-        number = theirs.fileno()
-        words = (SHELL, "-c", BESIDE, "skillkit-door", *program)
-        start = Start(words, "/", {}, (number, DEVNULL, DEVNULL), number, FIRST_FREE)
         try:
-            pid = spawn(start, array("i", (0,)))
+            start_beside(program, theirs.fileno())
         except BaseException:
             ours.close()
             raise
-    with contextlib.suppress(ChildProcessError):  # one that somebody else waited for
-        os.waitpid(pid, 0)
     return ours
 
 

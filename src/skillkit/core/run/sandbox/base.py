@@ -13,7 +13,16 @@ from skillkit.core.paths import Judged
 from skillkit.core.values.policy import Limits
 from skillkit.core.values.runs import Isolation
 
-__all__ = ["PRIVATE_FOLDERS", "WAY_OUT", "Confined", "Reach", "Sandbox", "UnconfinedSandbox", "descriptor"]
+__all__ = [
+    "PRIVATE_FOLDERS",
+    "WAY_OUT",
+    "Confined",
+    "Reach",
+    "Sandbox",
+    "UnconfinedSandbox",
+    "descriptor",
+    "home_variables",
+]
 
 PRIVATE_FOLDERS = (".home", ".tmp", ".bin")
 """In the work folder, for HOME, TMPDIR and programs where walls have no mounts; what is left is nobody's result."""
@@ -62,6 +71,8 @@ class Reach:
     notes: tuple[str, ...] = ()
     """What these walls cannot keep here, a sentence each."""
     readable: tuple[str, ...] = ()
+    copies: tuple[tuple[str, str], ...] = ()
+    """Of `readable`, folders of which a copy stands in their place where walls have mounts, each with that copy."""
     writable: tuple[str, ...] = ()
     network: bool = False
     hosts: tuple[str, ...] = ()
@@ -152,6 +163,10 @@ class Sandbox(ABC):
     guards_single_files: ClassVar[bool] = True
     """Whether a file deep in a writable folder can be kept; else it is put back after the run."""
 
+    def needs_scoper(self, reach: Reach) -> bool:  # noqa: ARG002 - most need none, whatever may be reached
+        """Whether a program of ours has to keep unix sockets apart from the host's."""
+        return False
+
     def needs_mounter(self, reach: Reach) -> bool:  # noqa: ARG002 - most need none, whatever may be reached
         """Whether a program of ours has to guard places from inside."""
         return False
@@ -178,3 +193,19 @@ class UnconfinedSandbox(Sandbox):
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
         del reach
         return Confined(argv, cwd, environment, (), Isolation(degraded=self.missing))
+
+
+# Bash, told by a socket that a person came over the network, reads .bashrc; not as the second shell.
+FIXED = {"SHLVL": "1"} | dict.fromkeys(
+    "PIP_CONFIG_FILE ZDOTDIR IRBRC PRYRC R_PROFILE_USER R_ENVIRON_USER PSQLRC".split(), os.devnull
+)
+IN_TEMPORARY_FOLDER = {
+    "PYTHONUSERBASE": ".python",
+    "GIT_CONFIG_GLOBAL": ".gitconfig",
+    "npm_config_userconfig": ".npmrc",
+}
+
+
+def home_variables(temporary: str) -> dict[str, str]:
+    """What each is set to unless policy passes another value."""
+    return FIXED | {name: os.path.join(temporary, file) for name, file in IN_TEMPORARY_FOLDER.items()}

@@ -23,13 +23,12 @@ from dataclasses import dataclass
 
 from skillkit.core.paths import Judged, is_inside
 from skillkit.core.run.sandbox import seccomp
-from skillkit.core.run.sandbox.base import MEGABYTE, WAY_OUT, Confined, Reach, Sandbox, descriptor
+from skillkit.core.run.sandbox.base import MEGABYTE, WAY_OUT, Confined, Reach, Sandbox, descriptor, home_variables
 from skillkit.core.run.sandbox.machine import NEW_HOME, Machine, Mount, Mounts, has_socket_in, home_inside, mounts_for
 from skillkit.core.run.sandbox.network import CERTIFICATES, network_variables
-from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import READ_FROM_CODE, Isolation
 
-__all__ = ["MOUNTER", "SCOPER", "BubblewrapSandbox"]
+__all__ = ["MOUNTER", "SCOPER", "BubblewrapSandbox", "closing_words", "mounter_lines", "option_for"]
 
 MOUNTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounter.py")
 SCOPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scoper.py")
@@ -88,15 +87,16 @@ class BubblewrapSandbox(Sandbox):
 
     def confine(self, argv: tuple[str, ...], cwd: str, environment: Mapping[str, str], reach: Reach) -> Confined:
         mounts = mounts_for(reach, self.machine)
-        unix_sockets = self._may_have_unix_sockets(reach) and not (reach.network and not self.scoper)
+        unix_sockets = self.may_have_unix_sockets(reach) and not (reach.network and not self.scoper)
         program = seccomp.program(network=reach.network, unix_sockets=unix_sockets, loopback=True)
-        contents: tuple[bytes, ...] = (program, *self._own_files(reach).values())
+        own_files = self.own_files(reach)
+        contents: tuple[bytes, ...] = (program, *own_files.values())
         start: tuple[str, ...] = self.scoper if unix_sockets and reach.network else ()
         places: list[Judged] = []
-        if self.mounter and self.needs_mounter(reach):
+        if self.mounter and _is_crowded(mounts, reach):
             start = (*self.mounter, descriptor(len(contents)), str(READY), str(GO), "--")
-            contents = (*contents, _for_mounter(mounts, reach))
-            options = [word for mount in (*mounts.grants, *mounts.covers) for word in _option(mount)]
+            contents = (*contents, mounter_lines(mounts, reach))
+            options = [word for mount in (*mounts.grants, *mounts.covers) for word in option_for(mount)]
             before = list(WAIT_FOR_MOUNTER)
         else:
             options, before = self._mount(mounts, reach, len(contents), places)
@@ -111,26 +111,26 @@ class BubblewrapSandbox(Sandbox):
                     *NAMESPACES,
                     *(WITH_THREAD if self.dies_with_thread else ()),
                 ),
-                *(*self._identity(reach), *self._root(reach), *options, *_closing(mounts), *CLOSED),
-                *("--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self._limits(reach), *argv),
+                *(*self.identity_words(reach), *self.root_words(reach, own_files), *options, *closing_words(mounts)),
+                *(*CLOSED, "--chdir", cwd, "--seccomp", descriptor(0), "--", *before, *self.limit_words(reach), *argv),
             ),
             cwd="/",
-            environment=self._environment(environment, reach),
+            environment=self.inner_environment(environment, reach),
             contents=contents,
             isolation=self._isolation(reach, unix_sockets=unix_sockets),
             places=tuple(places),
             refusals=REFUSALS,
         )
 
-    def _may_have_unix_sockets(self, reach: Reach) -> bool:
+    def may_have_unix_sockets(self, reach: Reach) -> bool:
         """Where only private folders are in sight, nobody outside has one that a file stands for."""
         return not (reach.opens_folders or self.has_socket_in(reach.interpreter))
 
     def needs_scoper(self, reach: Reach) -> bool:
         """Whether sockets without a file have to be kept apart from the host's, whose network it uses."""
-        return reach.network and bool(self.scoper) and self._may_have_unix_sockets(reach)
+        return reach.network and bool(self.scoper) and self.may_have_unix_sockets(reach)
 
-    def _environment(self, environment: Mapping[str, str], reach: Reach) -> dict[str, str]:
+    def inner_environment(self, environment: Mapping[str, str], reach: Reach) -> dict[str, str]:
         own = {"TMPDIR": TEMPORARY} if reach.filesystem else {"TMPDIR": TEMPORARY, "HOME": home_inside(reach)}
         if reach.programs or reach.searched_first:
             own["PATH"] = reach.search_path(PROGRAMS, environment.get("PATH") or os.defpath)
@@ -139,7 +139,7 @@ class BubblewrapSandbox(Sandbox):
 
     def needs_mounter(self, reach: Reach) -> bool:
         """Whether bwrap alone could not guard all, or would take too long for it."""
-        return bool(reach.links) or len(mounts_for(reach, self.machine).guards) > FEW_GUARDS
+        return _is_crowded(mounts_for(reach, self.machine), reach)
 
     def _mount(self, mounts: Mounts, reach: Reach, first: int, places: list[Judged]) -> tuple[list[str], list[str]]:
         """Options for bwrap, and words that compare what it takes by name; `places` get what it takes by descriptor."""
@@ -152,16 +152,16 @@ class BubblewrapSandbox(Sandbox):
                 options += (kind, descriptor(first + len(places)), mount.target)
                 places.append(Judged(mount.source, *reach.identities[mount.source]))
             else:
-                options += _option(mount)
+                options += option_for(mount)
                 by_name.append(mount)
         return options, _compare(self.stat, _identities(by_name, reach))
 
-    def _identity(self, reach: Reach) -> list[str]:
+    def identity_words(self, reach: Reach) -> list[str]:
         options = ["--uid", str(self.machine.uid), "--gid", str(self.machine.gid)]
         options += ["--disable-userns"] if self.has_disable_userns else []
         return options if reach.network else [*options, "--unshare-net"]
 
-    def _root(self, reach: Reach) -> list[str]:
+    def root_words(self, reach: Reach, own_files: Iterable[str]) -> list[str]:
         """Everything that is not the user's: system, settings, accounts, devices, processes, temporary files."""
         size = ["--size", str(reach.limits.temporary_megabytes * MEGABYTE), "--tmpfs"]
         options: list[str] = []
@@ -172,14 +172,14 @@ class BubblewrapSandbox(Sandbox):
             options += ["--ro-bind-try", path, path]
         for name, target in reach.programs.items():
             options += ["--symlink", target, f"{PROGRAMS}/{name}"]
-        for number, path in enumerate(self._own_files(reach), 1):
+        for number, path in enumerate(own_files, 1):
             options += ["--file", descriptor(number), path]
         # Root could otherwise write the kernel's settings: bwrap covers them only for others.
         options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
         options += ["--perms", "1777", *size, "/dev/shm", "--perms", "1777", *size, TEMPORARY]  # noqa: S108 - inside
         return options if reach.home else [*options, "--perms", "0700", "--dir", NEW_HOME]
 
-    def _own_files(self, reach: Reach) -> dict[str, bytes]:
+    def own_files(self, reach: Reach) -> dict[str, bytes]:
         """Settings that are not the host's: accounts of nobody there, and on its own network the one name it has."""
         uid, gid = self.machine.uid, self.machine.gid
         user = f"skill:x:{uid}:{gid}:skill:{home_inside(reach)}:/bin/sh\n"
@@ -189,7 +189,7 @@ class BubblewrapSandbox(Sandbox):
         files |= {} if reach.network else OWN_NAMES
         return files | ({CERTIFICATES: reach.certificates} if reach.certificates else {})
 
-    def _limits(self, reach: Reach) -> list[str]:
+    def limit_words(self, reach: Reach) -> list[str]:
         hard = self.machine.hard_limits
         wanted = reach.process_limits.items()
         return [self.prlimit, *(f"--{name}={min(value, hard.get(name, value))}" for name, value in wanted), "--"]
@@ -226,13 +226,17 @@ def _network(reach: Reach) -> str:
     return "its own loopback (network namespace, system call filter)"
 
 
-def _option(mount: Mount) -> list[str]:
+def _is_crowded(mounts: Mounts, reach: Reach) -> bool:
+    return bool(reach.links) or len(mounts.guards) > FEW_GUARDS
+
+
+def option_for(mount: Mount) -> list[str]:
     if not mount.source:
         return ["--tmpfs", mount.target]
     return ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
 
 
-def _closing(mounts: Mounts) -> list[str]:
+def closing_words(mounts: Mounts) -> list[str]:
     """What covers others is closed at the end: until then, what is shown all the same can be mounted in it."""
     return [word for mount in mounts.covers if not mount.source for word in ("--remount-ro", mount.target)]
 
@@ -242,7 +246,7 @@ def _identities(mounts: Iterable[Mount], reach: Reach) -> dict[str, tuple[int, i
     return {each.target: reach.identities[each.source] for each in mounts if each.source in reach.identities}
 
 
-def _for_mounter(mounts: Mounts, reach: Reach) -> bytes:
+def mounter_lines(mounts: Mounts, reach: Reach) -> bytes:
     """What it guards, and what it only compares: the walls take those by name. -1 stands for anything but a link."""
 
     def line(path: str, kind: str, identities: Mapping[str, tuple[int, int]]) -> bytes:

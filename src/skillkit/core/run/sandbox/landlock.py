@@ -12,9 +12,8 @@ from functools import cache
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox import seccomp
-from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Reach, Sandbox, descriptor
+from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Reach, Sandbox, descriptor, home_variables
 from skillkit.core.run.sandbox.machine import SYSTEM
-from skillkit.core.run.sandbox.startup import home_variables
 from skillkit.core.values.runs import Isolation
 
 TYPE_CHECKING = False

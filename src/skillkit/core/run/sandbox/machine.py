@@ -287,10 +287,22 @@ def _plan(reach: Reach, machine: Machine, hidden: tuple[str, ...]) -> Mounts:
         covers.append(Mount(reach.node_modules, f"{os.path.dirname(reach.apart)}/node_modules", writable=False))
     if reach.apart:
         covers.append(Mount(reach.snapshot or reach.skill, reach.apart, writable=False))
+        covers += _beside(reach, reach.apart)
     if reach.home and not reach.filesystem:
         covers.append(Mount(reach.home, home_inside(reach), writable=True))
     covers.append(Mount(reach.work, reach.work, writable=True))
     return Mounts(tuple(grants), tuple(guards), tuple(covers))
+
+
+def _beside(reach: Reach, apart: str) -> list[Mount]:
+    """Folders that lie beside the skill stand beside its second place too, where they are reached by relative names."""
+    top = os.path.dirname(apart)
+    near = [(copy, os.path.basename(path)) for path, copy in reach.copies if _is_neighbour(path, reach.skill)]
+    return [Mount(copy, f"{top}/{name}", writable=False) for copy, name in near if name != "node_modules"]
+
+
+def _is_neighbour(path: str, other: str) -> bool:
+    return os.path.dirname(path) == os.path.dirname(other)
 
 
 def _grants(reach: Reach, standing: dict[str, bool], personal: list[str]) -> list[Mount]:
@@ -299,12 +311,13 @@ def _grants(reach: Reach, standing: dict[str, bool], personal: list[str]) -> lis
     asked = [(path, False) for path in _grantable((*reach.interpreter, *reach.readable), personal)]
     asked += [(path, True) for path in _grantable(written, personal)]
     kept = (*reach.protected, reach.skill)
+    copies = dict(reach.copies)
     mounts = []
     for path, is_wanted_writable in sorted(asked, key=lambda each: (_depth(each[0]), not each[1])):
         writable = is_wanted_writable and not any(is_inside(path, each) for each in kept)
         root = _nearest(path, standing)
-        if root is None or (writable and not standing[root]):
-            mounts.append(Mount(path, path, writable))
+        if root is None or path in copies or (writable and not standing[root]):
+            mounts.append(Mount(copies.get(path, path), path, writable))
             standing[path] = writable
     return mounts
 

@@ -39,14 +39,14 @@ class _Call(CFuncPtr):
     _restype_ = _Long
 
 
-def _function(name: str) -> "_Call":
+def function(name: str) -> "_Call":
     return _Call(dlsym(dlopen(None, 0), name))  # type: ignore[arg-type]  # None is this process
 
 
-syscall, setns = (_function(name) for name in ("syscall", "setns"))
+syscall, setns = (function(name) for name in ("syscall", "setns"))
 
 
-def _checked(result: int, what: str) -> int:
+def checked(result: int, what: str) -> int:
     if result < 0:
         raise OSError(get_errno(), os.strerror(get_errno()), what)
     return result
@@ -117,7 +117,7 @@ def _guard_inside(places: "list[tuple[str, int, int, bytes]]", told: int, is_rea
             os._exit(FAILED_EXIT_CODE)
         _enter(inside)
         for path, device, inode, kind in places:
-            _guard(path, (device, inode), kind)
+            guard(path, (device, inode), kind)
         os.write(go, b"go\n")
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the walls do not stand
@@ -137,35 +137,35 @@ def _enter(process: str) -> None:
     """Its mounts, with the rights of whoever made them: the user namespace that owns them."""
     mounts = os.open(f"/proc/{process}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     owner = ioctl(mounts, NS_GET_USERNS)
-    _checked(setns(owner, 0), "user namespace")
-    _checked(setns(mounts, 0), "mount namespace")
+    checked(setns(owner, 0), "user namespace")
+    checked(setns(mounts, 0), "mount namespace")
 
 
-def _guard(path: str, identity: "tuple[int, int]", kind: bytes) -> None:
+def guard(path: str, identity: "tuple[int, int]", kind: bytes) -> None:
     """`r` makes it read-only, `w` a writable mount that cannot be renamed, `c` only compares."""
     try:
-        number = _open(path)
+        number = open_thing(path)
     except PermissionError:  # a script of the same user cannot reach it either
         return
     seen = os.fstat(number)
     if identity[0] >= 0 and (seen.st_dev, seen.st_ino) != identity:
         raise OSError(0, "is not what it was when the walls were planned", path)
     if kind != b"c":
-        tree = _checked(syscall(OPEN_TREE, number, b"", CLONE | os.O_CLOEXEC | EMPTY_PATH | RECURSIVE), path)
+        tree = checked(syscall(OPEN_TREE, number, b"", CLONE | os.O_CLOEXEC | EMPTY_PATH | RECURSIVE), path)
         kept = NO_SETUID | NO_DEVICES | (READ_ONLY if kind == b"r" else 0)
         dropped = READ_ONLY if kind == b"w" else 0
         attributes = kept.to_bytes(8, sys.byteorder) + dropped.to_bytes(8, sys.byteorder) + bytes(16)
-        _checked(syscall(MOUNT_SETATTR, tree, b"", EMPTY_PATH | RECURSIVE, attributes, len(attributes)), path)
-        _checked(syscall(MOVE_MOUNT, tree, b"", number, b"", FROM_DESCRIPTOR | ONTO_DESCRIPTOR), path)
+        checked(syscall(MOUNT_SETATTR, tree, b"", EMPTY_PATH | RECURSIVE, attributes, len(attributes)), path)
+        checked(syscall(MOVE_MOUNT, tree, b"", number, b"", FROM_DESCRIPTOR | ONTO_DESCRIPTOR), path)
         os.close(tree)
     os.close(number)
 
 
-def _open(path: str) -> int:
+def open_thing(path: str) -> int:
     """A descriptor of the thing itself; OSError where a link is on the way."""
     flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
     how = flags.to_bytes(8, sys.byteorder) + bytes(8) + NO_LINKS.to_bytes(8, sys.byteorder)
-    return _checked(syscall(OPENAT2, HERE, os.fsencode(path), how, len(how)), path)
+    return checked(syscall(OPENAT2, HERE, os.fsencode(path), how, len(how)), path)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import is_inside
-from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
-from skillkit.core.run.sandbox.startup import home_variables
+from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox, home_variables
 from skillkit.core.values.runs import Isolation
 
 __all__ = ["SeatbeltSandbox", "WindowsSandbox"]

@@ -1,0 +1,1 @@
+"""Commands about skills: see them, begin one, get them from elsewhere, sign them, install what they need."""

@@ -1,0 +1,115 @@
+"""`skillkit packages`: environments of prepared packages: which there are, whose they are, and what can go."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Unpack
+
+import click
+
+from skillkit.cli.options import SKILL, MissingError, Places, any_state_option, json_option, manager_for, roots_options
+from skillkit.cli.output import echo_json, table
+from skillkit.core.store.environments import Environment, Environments
+from skillkit.core.store.state import state_folder
+from skillkit.core.values.text import plural, visible
+
+__all__ = ["packages"]
+
+DAY = 86_400
+KEY_CHARACTERS = 12
+MEGABYTE = 1_000_000
+
+
+@click.group("packages")
+def packages() -> None:
+    """See and remove packages that were prepared for skills.
+
+    \b
+    Examples:
+      skillkit packages list
+      skillkit packages remove pdf-tools
+      skillkit packages prune
+    """
+
+
+@packages.command("list")
+@any_state_option
+@json_option
+def list_packages(state_dir: Path | None, as_json: bool) -> None:
+    """List every environment with its size, its age and the skills that use it."""
+    store = Environments(state_folder(state_dir))
+    users = _users(store)
+    built = store.all_built()
+    if as_json:
+        echo_json(environments=[_structure(each, users.get(each.mark.key, [])) for each in built])
+        return
+    if not built:
+        click.echo("No packages are prepared.")
+        return
+    rows = [
+        (
+            each.mark.key[:KEY_CHARACTERS],
+            each.mark.kind,
+            f"{each.mark.size / MEGABYTE:,.1f} MB",
+            plural(int((time.time() - each.mark.built_at) / DAY), "day"),
+            visible(", ".join(users.get(each.mark.key, [])) or "-"),
+            visible(", ".join(each.mark.packages)),
+        )
+        for each in built
+    ]
+    click.echo(table(("KEY", "FOR", "SIZE", "AGE", "SKILLS", "PACKAGES"), rows, whole="SKILLS", spare="KEY"))
+
+
+@packages.command("remove")
+@click.argument("skill_name", metavar="SKILL", type=SKILL)
+@roots_options
+def remove_packages(skill_name: str, **places: Unpack[Places]) -> None:
+    """Forget what was prepared for a skill; an environment that no other skill uses goes."""
+    with manager_for(places) as manager:
+        skill = manager.load_skill(skill_name)
+        store = Environments(manager.state_dir)
+    approved = store.approved(skill.metadata.name, skill.base_directory)
+    if approved is None:
+        raise MissingError(f"No packages are prepared for {visible(skill_name)}.")
+    store.forget(skill.metadata.name, skill.base_directory)
+    click.echo(f"Forgot the packages of {visible(skill_name)}. {_removed(store)}")
+
+
+@packages.command("prune")
+@any_state_option
+def prune_packages(state_dir: Path | None) -> None:
+    """Remove environments that no skill uses any more, that somebody altered, or that were never finished."""
+    store = Environments(state_folder(state_dir))
+    if store.folder.is_dir():
+        from skillkit.packages.workshop import remove_leftovers
+
+        remove_leftovers(store)
+    click.echo(_removed(store, with_gone_skills=True))
+
+
+def _users(store: Environments) -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {}
+    for approved in store.all_approved():
+        for share in approved.shares.values():
+            users.setdefault(share.key, []).append(approved.skill)
+    return users
+
+
+def _removed(store: Environments, *, with_gone_skills: bool = False) -> str:
+    gone = store.prune(with_gone_skills=with_gone_skills)
+    size = sum(gone.values()) / MEGABYTE
+    return f"Removed {plural(len(gone), 'environment')}, {size:,.1f} MB."
+
+
+def _structure(each: Environment, skills: list[str]) -> dict[str, object]:
+    mark = each.mark
+    return {
+        "key": mark.key,
+        "kind": mark.kind,
+        "bytes": mark.size,
+        "built_at": mark.built_at,
+        "interpreter": mark.interpreter,
+        "packages": list(mark.packages),
+        "skills": skills,
+    }

@@ -1,0 +1,103 @@
+"""Files that list packages -> the packages: PEP 723 blocks, requirements, pyproject.toml, package.json."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skillkit.core.find.needs.found import Facts
+from skillkit.core.find.needs.installing import requirement_name
+from skillkit.core.find.needs.texts import numbered
+
+__all__ = ["block_facts", "is_manifest", "manifest_facts"]
+
+REQUIREMENTS = re.compile(r"requirements(?:[-_.][\w-]{1,30})?\.(?:txt|in)")
+DEVELOPMENT = re.compile(r"requirements[-_.](?:dev|test|tests|docs|lint)\.\w+")
+BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?:[ ][^\n]*)?\n){1,500})# ///[ \t]*$", re.MULTILINE)
+LOCAL = ("file:", "link:", "workspace:", "portal:")
+LISTED = 300
+DEEP_KEY = re.compile(r"(?:[ \t]{0,9}+\.[ \t]{0,9}+[\w\"'-]{1,60}+){20}")
+
+
+def is_manifest(name: str) -> bool:
+    is_requirements = REQUIREMENTS.fullmatch(name) is not None and not DEVELOPMENT.fullmatch(name)
+    return is_requirements or name in ("pyproject.toml", "package.json")
+
+
+def manifest_facts(name: str, text: str) -> Facts:
+    """By the file's name; what cannot be read lists nothing."""
+    facts = Facts()
+    if name == "package.json":
+        for package, line in _of_package_json(text):
+            facts.add_npm_package(package, line)
+        return facts
+    of_file = _of_pyproject(text) if name == "pyproject.toml" else _of_requirements(text)
+    for written, line in of_file:
+        if (package := requirement_name(written)) and package.lower() != "python":
+            facts.add_package(package, line)
+    return facts
+
+
+def block_facts(text: str) -> Facts:
+    """Of the comment block by which a script lists its own packages."""
+    facts = Facts()
+    found = BLOCK.search(text) if "# /// script" in text else None
+    if found is not None:
+        toml = "\n".join(line[2:] for line in found[1].split("\n"))
+        first = text.count("\n", 0, found.start(1)) + 1
+        for written in _texts(_toml(toml).get("dependencies")):
+            facts.add_package(requirement_name(written), _line_of(toml, written, first))
+    return facts
+
+
+def _of_requirements(text: str) -> Iterator[tuple[str, int]]:
+    for number, line in numbered(text):
+        written = line.partition(" #")[0].strip()
+        if written and not written.startswith(("#", "-")) and number <= LISTED * 10:
+            yield written, number
+
+
+def _of_pyproject(text: str) -> Iterator[tuple[str, int]]:
+    content = _toml(text)
+    for written in _texts(_inner(content, "project").get("dependencies")):
+        yield written, _line_of(text, written)
+    poetry = _inner(_inner(content, "tool"), "poetry").get("dependencies")
+    for name in poetry if isinstance(poetry, Mapping) else ():
+        yield name, _line_of(text, name)
+
+
+def _of_package_json(text: str) -> Iterator[tuple[str, int]]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    listed = content.get("dependencies") if isinstance(content, dict) else None
+    for name, version in list(listed.items())[:LISTED] if isinstance(listed, dict) else ():
+        if not str(version).startswith(LOCAL):
+            yield name, _line_of(text, f'"{name}"')
+
+
+def _toml(text: str) -> Mapping[str, Any]:
+    if DEEP_KEY.search(text):  # the library takes the square of its length for one
+        return {}
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _inner(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inner = table.get(name)
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)][:LISTED] if isinstance(value, list) else []
+
+
+def _line_of(text: str, written: str, first: int = 1) -> int:
+    at = text.find(written)
+    return text.count("\n", 0, at) + first if at >= 0 else first

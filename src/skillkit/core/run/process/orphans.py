@@ -1,0 +1,99 @@
+"""This process -> a keeper beside it that ends its scripts should it be killed, where the kernel does not (Linux).
+
+Theory of operation. Nothing of a killed program runs any more, so somebody else has to notice: a shell that waits for
+the end of a pipe of which only this process holds the other end. It is started once, before the first run that needs
+it, and costs a run nothing: every process of a run carries a mark in its environment that begins the same, so that
+nobody has to be told of runs that begin and end. At a normal end the shell is told that there is nothing to do; at any
+other it becomes the small program `orphan_killer.py`, whose text it was given at the start.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from array import array
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from skillkit.core.run.process.spawn import DEVNULL, Start, spawn
+from skillkit.core.run.process.survivors import has_other_runs, own_mark
+
+__all__ = ["start_keeper"]
+
+SHELL = "/bin/sh"
+# A process of its own, so that it is nobody's child who waits for any; its input is not that of the shell that ends.
+WAIT = 'exec 3<&0; (read -r _ <&3 || exec "$@") & '
+FIRST_FREE = 3
+
+
+class _Keeper:
+    """Of one process; a fork has none until it runs something itself."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._writer: int | None = None
+        self._was_tried = False
+
+    def start(self) -> None:
+        """Once; where it cannot be, scripts may outlive this process if it is killed."""
+        if self._was_tried or sys.platform != "linux" or not sys.executable:
+            return
+        with self._lock:
+            if not self._was_tried:
+                self._was_tried = True
+                with suppress(OSError):
+                    self._writer = _started(own_mark())
+                atexit.register(partial(_let_go, self, os.getpid()))
+
+    def end(self) -> None:
+        """A run that goes on in another thread does not outlive us either: then nothing is said."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(OSError):
+                if not has_other_runs():
+                    os.write(writer, b"\n")
+            os.close(writer)
+
+    def forget(self) -> None:
+        """In a fork: only the process that started it keeps it waiting."""
+        if self._writer is not None:
+            with suppress(OSError):
+                os.close(self._writer)
+        self._begin()
+
+
+def _started(mark: str) -> int:
+    """The end that keeps it waiting."""
+    killer = Path(__file__).with_name("orphan_killer.py").read_text(encoding="utf-8")
+    reader, writer = os.pipe()
+    try:
+        words = (SHELL, "-c", WAIT, "skillkit-keeper", sys.executable, "-I", "-S", "-c", killer, mark)
+        pid = spawn(Start(words, "/", {}, (reader, DEVNULL, DEVNULL), reader, FIRST_FREE), array("i", (0,)))
+        with suppress(ChildProcessError):  # one that somebody else waited for
+            os.waitpid(pid, 0)
+    except BaseException:
+        os.close(writer)
+        raise
+    finally:
+        os.close(reader)
+    return writer
+
+
+def _let_go(keeper: _Keeper, owner: int) -> None:
+    if os.getpid() == owner:
+        keeper.end()
+
+
+_keeper = _Keeper()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keeper.forget)
+
+
+def start_keeper() -> None:
+    _keeper.start()

@@ -1,0 +1,119 @@
+"""Walls that stand and wait -> the same walls with the user's folders, attached when a run is handed over to them.
+
+Run by its path with `python -I -S -X utf8`: `attacher.py SOCKET CALLER`, where SOCKET is the number of a descriptor and
+CALLER tells who looks at the list of processes whose it is.
+
+Theory of operation. Whoever mounts inside other walls has to be in their namespaces, and a program with threads cannot
+go there. So this program is started once beside its caller and waits. For each request (a descriptor of a mount
+namespace, and one to talk by) it forks. The copy enters, and takes off what bubblewrap has put on one place, one mount
+on the other, the last first: nothing of it is to be seen inside any more, and only the copy holds it. When the run is
+handed over it puts each where it belongs, and then guards and compares what the mounter would. It says `.` after each
+of the two steps, or why it could not, and ends when the caller does or lets go of the walls.
+"""
+
+import _signal  # type: ignore[import-not-found]  # no stubs; the same functions as in signal
+import os
+import sys
+from fcntl import ioctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from . import mounter
+else:
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import mounter
+
+    sys.path.pop()
+
+REQUEST_BYTES = 65_536
+DESCRIPTORS = 2
+LENGTH_BYTES = 8
+DETACH, NO_FOLLOW = 2, 8
+DONE = b"."
+
+umount = mounter.function("umount2")
+
+
+def main() -> None:
+    import socket
+
+    number = int(sys.argv[1])
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # nobody waits for the copies
+    with socket.socket(fileno=number) as caller:
+        while True:
+            request, numbers, *_ = socket.recv_fds(caller, REQUEST_BYTES, DESCRIPTORS)
+            if not request:
+                return
+            if len(numbers) == DESCRIPTORS and not os.fork():  # noqa: TID251 - the copy that goes inside and ends there
+                caller.close()
+                _serve(request, *numbers)
+            for each in numbers:
+                os.close(each)
+
+
+def _serve(request: bytes, mounts: int, talk: int) -> "NoReturn":
+    try:
+        count, stage = request.split(b" ", 1)
+        owner = ioctl(mounts, mounter.NS_GET_USERNS)
+        mounter.checked(mounter.setns(owner, 0), "user namespace")
+        mounter.checked(mounter.setns(mounts, 0), "mount namespace")
+        os.close(mounts)
+        os.close(owner)
+        trees = [_taken_off(os.fsdecode(stage)) for _ in range(int(count))][::-1]
+        os.write(talk, DONE)
+        for line in _order(talk).split(b"\0")[:-1]:
+            device, inode, kind, path = line.split(b" ", 3)
+            identity = (int(device), int(inode))
+            if kind.startswith(b"m"):
+                _attach(trees[int(kind[1:])], os.fsdecode(path), identity)
+            else:
+                mounter.guard(os.fsdecode(path), identity, kind)
+        os.write(talk, DONE)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, nothing is handed over
+        os.write(talk, f"{type(error).__name__}: {error}"[:400].encode(errors="backslashreplace"))
+    finally:
+        os._exit(0)
+
+
+def _taken_off(stage: str) -> int:
+    """What was mounted there last, as a descriptor that alone keeps it."""
+    number = mounter.open_thing(stage)
+    flags = mounter.CLONE | os.O_CLOEXEC | mounter.EMPTY_PATH | mounter.RECURSIVE
+    tree = mounter.checked(mounter.syscall(mounter.OPEN_TREE, number, b"", flags), stage)
+    os.close(number)
+    mounter.checked(umount(os.fsencode(stage), DETACH | NO_FOLLOW), stage)
+    return tree
+
+
+def _attach(tree: int, path: str, identity: "tuple[int, int]") -> None:
+    """What was judged, where it belongs; -1 stands for anything."""
+    seen = os.fstat(tree)
+    if identity[0] >= 0 and (seen.st_dev, seen.st_ino) != identity:
+        raise OSError(0, "is not what it was when the walls were planned", path)
+    number = mounter.open_thing(path)
+    flags = mounter.FROM_DESCRIPTOR | mounter.ONTO_DESCRIPTOR
+    mounter.checked(mounter.syscall(mounter.MOVE_MOUNT, tree, b"", number, b"", flags), path)
+    os.close(number)
+    os.close(tree)
+
+
+def _order(talk: int) -> bytes:
+    """What is to be done, when somebody says so; without a word the end has come."""
+    size = int.from_bytes(_exactly(talk, LENGTH_BYTES), "big")
+    return _exactly(talk, size)
+
+
+def _exactly(talk: int, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        part = os.read(talk, min(size - len(content), 1 << 20))
+        if not part:
+            os._exit(0)
+        content += part
+    return content
+
+
+if __name__ == "__main__":
+    main()

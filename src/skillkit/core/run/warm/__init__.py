@@ -1,0 +1,211 @@
+"""Runs that begin sooner: a sandbox for the next run of a script, started ahead and used once.
+
+Theory of operation. Most of a short run is the start of walls and of an interpreter, and imports. In a process that
+lives on, all that is done before it is asked for: after a script has run, a *spare* is made in the background
+(`spares`): the same walls, the interpreter started, libraries imported, waiting (`spare`). Nothing of the skill is in
+it: skill, workspace, home and secrets come when a run is handed over, which is after it was decided about anew and its
+start is on record. A spare is taken when it is exactly what would be started now, word by word, and else ends. It
+serves one run and ends with it, so that two runs share as little as two processes do that start at once.
+
+How an interpreter waits is its own affair: `python` says what to import and brings `python_hook`, which runs inside. Of
+other languages only the walls stand ahead (`shell`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from skillkit.core.run.process import Ahead
+from skillkit.core.run.sandbox.base import Reach, Sandbox
+from skillkit.core.run.tiers import count_together
+from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.runs import Isolation, ScriptCommand
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.run.sandbox.waiting import Waiting
+    from skillkit.core.run.warm.spare import Request, Spare
+
+__all__ = ["Around", "Handover", "Readiness", "kind_of", "make_spare", "started_warm"]
+
+_numbers = count()
+
+
+class Around(NamedTuple):
+    """One run's walls, and how it sees itself inside them."""
+
+    sandbox: Sandbox
+    reach: Reach
+    placed: ScriptCommand
+    environment: Mapping[str, str]
+
+
+WallsNow = Callable[[ScriptCommand, ScriptPolicy, ExitStack], tuple[Around, Path, Path]]
+"""A command -> the walls it would get now, its work folder, the copy that would run; the stack undoes what is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A spare that fits, and what this run brings to it."""
+
+    spare: Spare
+    request: Request
+
+    def begin(self, is_stopped: Callable[[], bool]) -> Ahead | None:
+        """Its process, in which the script starts now; None where it has to be started."""
+        return self.spare.hand_over(self.request, is_stopped)
+
+
+class Readiness:
+    """What one `Here` keeps ready."""
+
+    def __init__(self) -> None:
+        self._number = next(_numbers)
+
+    def take(self, command: ScriptCommand) -> Spare | None:
+        """What was made for the next run of this kind."""
+        from skillkit.core.run.warm.spares import spares
+
+        return spares.take(self._slot(command))
+
+    def handover(
+        self, spare: Spare, decided: ScriptCommand, around: Around, environment: Mapping[str, str]
+    ) -> Handover | None:
+        """The spare for this run, if it is exactly what would be started now; else it ends."""
+        from skillkit.core.run.sandbox.waiting import attaching
+        from skillkit.core.run.warm import python, shell
+        from skillkit.core.run.warm.spare import Request
+        from skillkit.core.run.warm.spares import spares
+
+        waiting = _walls(around)
+        fits = waiting is not None and spare.command == kind_of(decided) and spare.fits(waiting)
+        spares.note_fit(self._slot(decided), fits=fits)
+        if not fits or waiting is None:
+            spare.end()
+            return None
+        placed, reach = around.placed, around.reach
+        attached = attaching(around.sandbox, waiting, reach)  # type: ignore[arg-type]  # else there were none
+        told = (placed.script_arguments, environment, placed.cwd, reach.process_limits["cpu"])
+        order = python.request(*told) if placed.interpreter == "python3" else shell.request(*told)
+        return Handover(spare, Request(attached, order))
+
+    def expect(
+        self,
+        command: ScriptCommand,
+        policy: ScriptPolicy,
+        ahead: WallsNow,
+        tidy: Callable[[Path], None],
+    ) -> None:
+        """Tell how the next run would start; `tidy` is for the work folder of one that never came."""
+        from skillkit.core.run.warm.spares import Recipe, spares
+
+        kind = kind_of(command)
+        # Who will be told a secret meets nothing but the standard library before.
+        own_only = any(grant.kind == "secret" for grant in command.grants)
+        make = partial(make_spare, kind, policy, ahead, tidy, own_only=own_only, has_input=bool(command.stdin))
+        limits = policy.limits
+        recipe = Recipe(self._number, self._slot(command), kind, make, limits.warm_sandboxes, limits.warm_megabytes)
+        spares.expect(recipe)
+
+    def review(self, command: ScriptCommand, *, is_allowed: bool) -> None:
+        from skillkit.core.run.warm.spares import spares
+
+        for has_input in (False, True):
+            spares.review(self._slot(command, has_input), kind_of(command) if is_allowed else None)
+
+    def close(self) -> None:
+        from skillkit.core.run.warm.spares import spares
+
+        spares.close(self._number)
+
+    def _slot(self, command: ScriptCommand, has_input: bool | None = None) -> Hashable:
+        fed = bool(command.stdin) if has_input is None else has_input
+        return self._number, command.base_directory, command.script_name, fed
+
+
+def started_warm(isolation: Isolation) -> Isolation:
+    return replace(isolation, start="warm")
+
+
+def kind_of(command: ScriptCommand) -> ScriptCommand:
+    """Without what differs from call to call: two calls of one kind start the same."""
+    started = command.argv[: len(command.argv) - len(command.script_arguments)]
+    return replace(
+        command,
+        argv=started,
+        stdin=b"",
+        timeout=0.0,
+        output_limit=0,
+        arguments=None,
+        script_arguments=(),
+        session_id=None,
+        argument_paths=(),
+        closed_paths=(),
+        has_unread_arguments=False,
+        agent_facing=False,
+        call_id="",
+        from_instructions="",
+    )
+
+
+def _walls(around: Around) -> Waiting | None:
+    """What would be started ahead for this run; None where it has to start cold."""
+    from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
+    from skillkit.core.run.sandbox.waiting import walls_ahead
+    from skillkit.core.run.warm import python, shell
+
+    placed, sandbox = around.placed, around.sandbox
+    if not isinstance(sandbox, BubblewrapSandbox) or placed.is_program:
+        return None
+    words = placed.argv[: len(placed.argv) - len(placed.script_arguments)]
+    if placed.interpreter == "python3":
+        waiting = walls_ahead(sandbox, words, around.environment, around.reach, python.hook())
+        return waiting if waiting and python.can_wait(words, waiting.confined.environment) else None
+    if not shell.can_wait(placed.interpreter, words):
+        return None
+    return walls_ahead(sandbox, words, around.environment, around.reach, shell.hook())
+
+
+def make_spare(
+    kind: ScriptCommand,
+    policy: ScriptPolicy,
+    ahead: WallsNow,
+    tidy: Callable[[Path], None],
+    most_imports: int,
+    *,
+    own_only: bool,
+    has_input: bool,
+) -> Spare:
+    """One that is on its way; called in the one thread that makes them."""
+    from skillkit.core.run.warm.spare import Spare, Unready
+
+    with ExitStack() as failed, ExitStack() as made:
+        around, work, snapshot = ahead(kind, policy, made)
+        failed.callback(tidy, work)
+        waiting = _walls(around)
+        if waiting is None:
+            raise Unready("it cannot be started ahead")
+        counted = made.enter_context(count_together(waiting.confined, policy.limits))
+        spare = Spare(kind, waiting, work, made.pop_all(), counted, partial(tidy, work))
+        failed.callback(spare.end)
+        spare.start(_order(kind, snapshot, most_imports, own_only=own_only), has_input=has_input)
+        failed.pop_all()
+        return spare
+
+
+def _order(kind: ScriptCommand, snapshot: Path, most_imports: int, *, own_only: bool) -> bytes:
+    """What it does while it waits; nothing where only its walls stand."""
+    from skillkit.core.run.warm import python
+
+    if kind.interpreter != "python3":
+        return b""
+    files = [name for name, _ in kind.manifest.entries] if kind.manifest else []
+    beside = python.shadows(files, kind.script_name)
+    imports = python.imports_ahead(snapshot / kind.script_name, beside)[:most_imports]
+    return python.framed({"imports": imports, "shadows": tuple(beside), "own_only": own_only})

@@ -1,0 +1,67 @@
+"""Walls that stand -> somebody inside them who attaches what comes late: the helper `sandbox/attacher.py`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+
+from skillkit.core.run.process.spawn import start_beside
+from skillkit.core.run.sandbox.waiting import __file__ as beside
+
+__all__ = ["enter"]
+
+PROGRAM = str(Path(beside).with_name("attacher.py"))
+
+
+class _Helper:
+    """Started at first use, one for this process, none for a fork."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+
+    def enter(self, mounts: int, stage: str, count: int) -> socket.socket:
+        """By which to talk to a copy of the helper inside; it says first whether it took off what is staged."""
+        with self._lock:
+            if self._socket is None:
+                self._socket = _started()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                try:
+                    request = b"%d %s" % (count, os.fsencode(stage))
+                    socket.send_fds(self._socket, [request], [mounts, theirs.fileno()])
+                except OSError:  # it is gone: the next one gets a new one
+                    self._socket.close()
+                    self._socket = None
+                    ours.close()
+                    raise
+            return ours
+
+    def forget(self) -> None:
+        """In a fork: the helper is its parent's."""
+        if self._socket is not None:
+            self._socket.close()
+        self._begin()
+
+
+def _started() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        try:
+            start_beside((sys.executable, "-I", "-S", "-X", "utf8", PROGRAM, "0", str(os.getpid())), theirs.fileno())
+        except BaseException:
+            ours.close()
+            raise
+    return ours
+
+
+_helper = _Helper()
+enter = _helper.enter
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helper.forget)

@@ -1,0 +1,236 @@
+"""One sandbox that waits for one run: put up, told what to import, handed over or ended."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from skillkit.core.run.hosts.way_out import told_of_inside
+from skillkit.core.run.process import Ahead, start_ahead
+from skillkit.core.run.sandbox.base import Confined
+from skillkit.core.run.sandbox.waiting import Waiting
+from skillkit.core.run.warm.attaching import enter
+from skillkit.core.values.runs import ScriptCommand
+
+__all__ = ["Request", "Spare", "Unready"]
+
+START_SECONDS = 10.0
+TAKE_SECONDS = 10.0
+DEATH_SECONDS = 2.0
+LOOK_SECONDS = 0.02
+LENGTH_BYTES = 8
+ANSWER_BYTES = 65_536
+REPORT_BYTES = 4_000_000
+STANDS, DONE, READY, REFUSED, TAKEN = b"w", b".", b"r", b"x", b"k"
+Stamp = tuple[int, int, int]
+
+
+class Unready(Exception):  # noqa: N818 - no failure of a run: it starts without a spare
+    """A spare that cannot be had; nothing of the skill was in it."""
+
+
+class Request(NamedTuple):
+    """What one run brings along."""
+
+    attached: bytes
+    """For the attacher: what goes where."""
+    order: bytes
+    """For who waits inside, in its own language; nothing comes after it."""
+
+
+class Spare:
+    """Used by one thread at a time: who makes it, and then who took it."""
+
+    def __init__(
+        self,
+        command: ScriptCommand,
+        waiting: Waiting,
+        work: Path,
+        made: ExitStack,
+        counted: Confined,
+        tidy: Callable[[], None],
+    ) -> None:
+        """`tidy` is called only where nobody takes it: the work folder is the run's then."""
+        self.command = command
+        """For which it was made, without what differs from call to call."""
+        self.waiting = waiting
+        self.work = work
+        self.made_at = time.monotonic()
+        self.done = 0
+        """So many modules are imported."""
+        self.is_ready = self.is_spoiled = self.is_taken = self.has_printed = self.has_ended = False
+        self._wall_time = time.time_ns()
+        self._made = made
+        self._counted = counted
+        self._tidy = tidy
+        self._answers = b""
+        self._stamps: dict[str, Stamp] = {}
+        self._process: Ahead | None = None
+
+    def start(self, order: bytes, *, has_input: bool) -> None:
+        """Walls up, nothing of the user's in them, the interpreter on its way."""
+        with ExitStack() as given:
+            told, info = _pipe(self._made, given)
+            may_go, self._go = _pipe(given, self._made)
+            self.answers, answer = _pipe(self._made, given)
+            orders, writer = os.pipe()
+            given.callback(os.close, orders)
+            self._orders = self._made.enter_context(os.fdopen(writer, "wb", buffering=0))
+            handed = (info, may_go, answer, orders)
+            self._process = start_ahead(self._counted._replace(handed=handed), has_input=has_input)
+            self._made.callback(self._process.end)
+        inside = told_of_inside(told)
+        _expect(self.answers, STANDS)
+        mounts = os.open(f"/proc/{inside['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(mounts).st_ino != inside.get("mnt-namespace"):
+                raise Unready("the process is not inside the walls")
+            self._talk = enter(mounts, self.waiting.stage, len(self.waiting.late))
+        finally:
+            os.close(mounts)
+        self._made.callback(self._talk.close)
+        _expect(self._talk.fileno(), DONE)
+        os.write(self._go, b"go\n")
+        _send(self._orders.fileno(), order)
+
+    # While it waits.
+
+    def look(self, seconds: float = 0) -> None:
+        """Take in what it said; it is spoiled where it ended, wrote something, or imported what it must not."""
+        if _is_readable(self.answers, seconds):
+            said = os.read(self.answers, ANSWER_BYTES)
+            self._answers += said
+            self.has_ended = self.has_ended or not said
+            self.is_spoiled = self.is_spoiled or not said or len(self._answers) > REPORT_BYTES
+        before = self.done
+        while self._answers and self._take_word():
+            pass
+        if self._has_written() and not self.has_printed:
+            self.has_printed, self.done = True, before  # which of the last ones it was, nobody knows
+
+    def _take_word(self) -> bool:
+        """Whether one more was whole. What is inside may say anything: only the paths are used, to look at times."""
+        word, rest = self._answers[:1], self._answers[1:]
+        if word == READY:
+            size = int.from_bytes(rest[:LENGTH_BYTES], "big")
+            if len(rest) < LENGTH_BYTES + size:
+                return False
+            self._note(rest[LENGTH_BYTES:][:size].split(b"\0")[:-1])
+            self.is_ready = True
+            rest = rest[LENGTH_BYTES + size :]
+        self._answers = rest
+        self.done += word == DONE
+        self.is_taken = self.is_taken or word == TAKEN
+        self.is_spoiled = self.is_spoiled or word == REFUSED
+        return True
+
+    def _has_written(self) -> bool:
+        """A library that prints: where a run needs it, it prints there, and the next spare leaves it out."""
+        return self._process is not None and any(_is_readable(each, 0) for each in self._process.streams)
+
+    def _note(self, paths: list[bytes]) -> None:
+        """What it imported, as it is now; what changed since it began, it may have imported before."""
+        stamps = {path: stamp for path in map(os.fsdecode, paths) if (stamp := _stamp(path)) is not None}
+        self.is_spoiled = self.is_spoiled or any(stamp[0] > self._wall_time for stamp in stamps.values())
+        self._stamps = stamps
+
+    @property
+    def megabytes(self) -> float:
+        """What its processes have of memory, what they share with others by its part."""
+        return sum(_proportional(pid) for pid in _tree(self._process.pid if self._process else 0)) / 1024
+
+    # A run is handed over.
+
+    def fits(self, waiting: Waiting | None) -> bool:
+        """Whether it is what would be started now, and what it has imported is still what would be imported."""
+        return self.waiting == waiting and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
+
+    def hand_over(self, request: Request, is_stopped: Callable[[], bool]) -> Ahead | None:
+        """The process that from now on is this run; None, and nothing of the skill has run, where that fails."""
+        until = time.monotonic() + TAKE_SECONDS
+        try:
+            self._talk.sendall(len(request.attached).to_bytes(LENGTH_BYTES, "big") + request.attached)
+            _expect(self._talk.fileno(), DONE)
+            _send(self._orders.fileno(), request.order)
+            self._orders.close()
+            while not (self.is_taken or self.is_spoiled or time.monotonic() > until or is_stopped()):
+                self.look(LOOK_SECONDS)
+        except (OSError, Unready):
+            self.is_spoiled = True
+        if not self.is_taken and not self._began_at_last():
+            self.end()
+            return None
+        return self._process
+
+    def _began_at_last(self) -> bool:
+        """Whether the script began after nobody waited for it any more: then this was its run, and it is killed."""
+        if self._process is not None:
+            self._process.kill()
+        until = time.monotonic() + DEATH_SECONDS
+        while not self.has_ended and time.monotonic() < until:
+            self.look(LOOK_SECONDS)
+        return self.is_taken
+
+    def end(self) -> None:
+        """However far it came; once is enough."""
+        self._made.close()
+
+    def discard(self) -> None:
+        """Nobody took it."""
+        self.end()
+        self._tidy()
+
+
+def _pipe(reading: ExitStack, writing: ExitStack) -> tuple[int, int]:
+    reader, writer = os.pipe()
+    reading.callback(os.close, reader)
+    writing.callback(os.close, writer)
+    return reader, writer
+
+
+def _expect(number: int, word: bytes) -> None:
+    said = os.read(number, ANSWER_BYTES) if _is_readable(number, START_SECONDS) else b"no answer"
+    if said[:1] != word:
+        raise Unready(said.decode("utf-8", "replace"))
+
+
+def _send(number: int, order: bytes) -> None:
+    rest = memoryview(order)
+    while rest:
+        rest = rest[os.write(number, rest) :]
+
+
+def _is_readable(number: int, seconds: float) -> bool:
+    poller = select.poll()
+    poller.register(number, select.POLLIN)
+    return bool(poller.poll(seconds * 1000))
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _tree(pid: int) -> Iterator[int]:
+    if pid:
+        yield pid
+        with suppress(OSError):
+            for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split():
+                yield from _tree(int(child))
+
+
+def _proportional(pid: int) -> int:
+    """In kB."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    return 0

@@ -1,0 +1,26 @@
+"""A state folder, and perhaps the address of a shared world -> its store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from skillkit.core.store.base import Store
+from skillkit.core.store.state import StateStore
+
+__all__ = ["SHARED_VARIABLE", "open_store"]
+
+SHARED_VARIABLE = "SKILLKIT_STATE"
+
+
+def open_store(folder: str | Path, state: str | None = None) -> Store:
+    """The world of `state`, else of `$SKILLKIT_STATE`, else of the folder; nothing is made before the first use.
+
+    An empty text means that the folder alone counts.
+    """
+    chosen = os.environ.get(SHARED_VARIABLE, "") if state is None else state
+    if not chosen:
+        return StateStore(folder)
+    from skillkit.core.store.postgres import SharedStore, WorldAddress
+
+    return SharedStore(WorldAddress.from_text(chosen), folder)

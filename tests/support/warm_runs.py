@@ -1,0 +1,140 @@
+"""`pytest --warm`: every run that can be started ahead is. Each gets a spare of its own, made and ready before it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import pytest
+
+from skillkit import ScriptPolicy
+from skillkit.core.exceptions import SkillKitError
+from skillkit.core.run import warm
+from skillkit.core.run.place import Here, Place
+from skillkit.core.run.warm.spare import Spare, Unready
+from skillkit.core.run.warm.spares import spares
+from skillkit.core.run.work import open_home
+from skillkit.core.values.runs import ScriptCommand
+
+READY_SECONDS = 20.0
+started: Counter[str] = Counter()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--warm", action="store_true", help="start every run ahead that can be")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A line of each process that ran tests, wherever its output goes."""
+    told = os.environ.get("SKILLKIT_TEST_STARTS")
+    if session.config.getoption("--warm") and told and started:
+        with open(told, "a", encoding="ascii") as file:
+            file.write(f"{started['warm']} {started['cold']}\n")
+
+
+@pytest.fixture(autouse=True)
+def warm_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.config.getoption("--warm"):
+        _force(monkeypatch)
+
+
+class _MadeWhenAsked(warm.Readiness):
+    """Instead of one that expects the next run."""
+
+    policy: ScriptPolicy
+
+    def __init__(self, here: Here) -> None:
+        super().__init__()
+        self._here = here
+
+    def take(self, command: ScriptCommand) -> Spare | None:
+        here, kind, fed = self._here, warm.kind_of(command), bool(command.stdin)
+        try:
+            ahead = partial(here._ahead, home=open_home(here.homes, kind, self.policy))
+            tidy = here.work_folders.tidy
+            spare = warm.make_spare(kind, self.policy, ahead, tidy, 1 << 30, own_only=False, has_input=fed)
+        except (Unready, SkillKitError, OSError, ValueError):
+            return None
+        until = time.monotonic() + READY_SECONDS
+        while not (spare.is_ready or spare.is_spoiled) and time.monotonic() < until:
+            spare.look(0.05)
+        if spare.is_ready and not spare.is_spoiled:
+            return spare
+        spare.discard()
+        return None
+
+    def expect(self, *_: object, **__: object) -> None:
+        """Each is made when it is asked for."""
+
+
+def _force(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, prepare, run = Here.__init__, Here.prepare, Place.run
+
+    def with_readiness(self: Here, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options)
+        self.warm = _MadeWhenAsked(self)
+
+    def with_policy(self: Here, prepared: Any, policy: ScriptPolicy, **options: Any) -> Place:
+        if isinstance(self.warm, _MadeWhenAsked):
+            self.warm.policy = policy
+        return prepare(self, prepared, policy, **options)
+
+    def counted(self: Place, control: Any) -> Any:
+        ran = run(self, control)
+        if ran.result is not None:
+            started[ran.result.isolation.start] += 1
+        return ran
+
+    monkeypatch.setattr(Here, "__init__", with_readiness)
+    monkeypatch.setattr(Here, "prepare", with_policy)
+    monkeypatch.setattr(Place, "run", counted)
+
+
+# What tests of spares themselves use.
+
+WARM: dict[str, Any] = {
+    "allow_scripts": True,
+    "approval": "never",
+    "sandbox": "required",
+    "home": "kept",
+    "warm": "auto",
+}
+
+
+def can_have_spares() -> bool:
+    from skillkit.core.run.tiers import machine_tiers, mounter_works
+
+    return any(each.tier == "bubblewrap" and each.sandbox for each in machine_tiers()) and mounter_works()
+
+
+needs_spares = pytest.mark.skipif(
+    "not __import__('support.warm_runs').warm_runs.can_have_spares()", reason="no bubblewrap"
+)
+
+
+def wait_for_spare(seconds: float = READY_SECONDS, count: int = 1) -> bool:
+    """Whether so many are ready by then."""
+    until = time.monotonic() + seconds
+    while spares.count() < count and time.monotonic() < until:
+        time.sleep(0.005)
+    return spares.count() >= count
+
+
+def cold_and_warm(folder: Any, text: str, files: dict[str, str], *, policy: Any = None, **call: Any) -> Any:
+    """The same call twice: the second finds a spare ready."""
+    from textwrap import dedent
+
+    from skillkit import ScriptPolicy
+    from support.running import made_manager
+
+    call.setdefault("workspace", None)
+    workspace = call.pop("workspace")
+    scripts = {"scripts/run.py": dedent(text), **files}
+    with made_manager(folder, scripts, policy=ScriptPolicy(**(policy or WARM)), workspace=workspace) as manager:
+        cold = manager.execute_skill_script("demo", "run", **call)
+        assert cold.isolation.start == "cold"
+        assert wait_for_spare(), "no spare came to be"
+        return cold, manager.execute_skill_script("demo", "run", **call)
