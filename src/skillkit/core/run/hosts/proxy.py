@@ -17,7 +17,7 @@ from skillkit.core.run.hosts.addresses import allowed_addresses, is_loopback_nam
 from skillkit.core.run.hosts.relay import Moved, relay
 from skillkit.core.run.hosts.requests import HEAD_BYTES, Body, Request, RequestError, parse_request
 from skillkit.core.run.hosts.upstream import Upstream, Upstreams
-from skillkit.core.values.hosts import ANY, HostRule, HostUse, is_address
+from skillkit.core.values.hosts import ANY, HostRule, HostUse, is_address, is_inner_name
 from skillkit.core.values.runs import OnHost
 
 __all__ = ["NOT_LISTED", "Proxy"]
@@ -27,8 +27,8 @@ MOST_HOSTS = 100  # told by name; a script chooses them
 HEAD_SECONDS = 20.0
 CONNECT_SECONDS = 20.0
 FAREWELL_SECONDS = 1.0
-# Names of the proxy's own network, which "any public host" does not mean.
-_INNER_NAMES = ("local", "internal", "home.arpa", "lan", "intranet", "corp", "localdomain")
+# As which clouds tell their own machines of the place of their keys; its addresses are closed in `addresses.py`.
+_KEY_NAMES = ("metadata.google.internal", "metadata", "instance-data", "instance-data.ec2.internal")
 _REASONS = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 431: "Too Large", 502: "Bad Gateway"}
 OTHERS = "(others)"
 NOT_LISTED = "is not among the hosts that this run may reach"
@@ -291,9 +291,8 @@ def _require_outer(name: str, rules: Sequence[HostRule]) -> None:
     if is_address(name):
         allowed_addresses(name, 0, is_private=any(rule.is_private for rule in rules))
         return
-    last = name.rpartition(".")[2]
     is_any = all(rule.name == ANY for rule in rules)
-    if last == "localhost" or (is_any and ("." not in name or last in _INNER_NAMES)):
+    if name.rpartition(".")[2] == "localhost" or name in _KEY_NAMES or (is_any and is_inner_name(name)):
         raise PermissionError(f"{name} is a name of a private network")
 
 
