@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
 
-__all__ = ["ANY", "USUAL_PORTS", "HostRule", "HostUse", "host_name", "is_address", "is_inner_name"]
+__all__ = [
+    "ANY",
+    "NOT_LISTED",
+    "NOT_PUBLIC",
+    "USUAL_PORTS",
+    "HostRule",
+    "HostUse",
+    "host_name",
+    "is_address",
+    "is_inner_name",
+]
 
 USUAL_PORTS = (443, 80)
 """What a rule opens that names no port."""
 
 ANY = "*"
 """Any public host."""
+NOT_LISTED = "is not among the hosts that this run may reach"
+NOT_PUBLIC = "is not a public address"
+"""Ends of the reasons for which a host was refused that a grant could open: these two, and no other."""
 _BELOW = "*."
 _PRIVATE = " private"
 _NAME_CHARACTERS = 253
@@ -93,13 +107,26 @@ class HostUse(NamedTuple):
     """What a run did with one host: how often it connected and how many bytes went each way, or why it could not."""
 
     host: str
-    """Name and port."""
+    """Name and port; an address of version 6 in brackets."""
     refused: str = ""
     connections: int = 0
     sent: int = 0
     received: int = 0
     via: str = ""
     """The machine's own proxy that led there, and resolved the name; empty where it was resolved here."""
+
+    @property
+    def grant(self) -> tuple[str, ...]:
+        """The words behind `skillkit grant SKILL` that would open it; none where it was reached or nothing does."""
+        if not self.refused.endswith((NOT_LISTED, NOT_PUBLIC)):
+            return ()
+        name, _, port = self.host.rpartition(":")
+        rule = name.strip("[]") if port.isdecimal() and int(port) in USUAL_PORTS else self.host
+        return ("--host", rule, "--private") if self.refused.endswith(NOT_PUBLIC) else ("--host", rule)
+
+    def remedy(self, skill: str) -> str:
+        """The same as it is typed."""
+        return f"skillkit grant {shlex.quote(skill)} {shlex.join(self.grant)}" if self.grant else ""
 
 
 def host_name(text: str) -> str | None:
