@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from support.network import NAME, POLICY, HostWorld, echo, host_world, listening
+from support.network import NAME, POLICY, HostWorld, echo, host_world, listening, many_open_files
 from support.running import wait_for
 
 from skillkit import ScriptExecutionResult, SkillManager
@@ -292,7 +292,10 @@ while True:
     skill_folder(world.folder / "skills", "flood", files={"scripts/flood.py": flood})
     run(world, "reach.py")  # as above
     left = Left()
-    with SkillManager(world.folder / "skills", "", [], [], policy=POLICY, state_dir=world.folder / "state") as manager:
+    with (
+        many_open_files(),
+        SkillManager(world.folder / "skills", "", [], [], policy=POLICY, state_dir=world.folder / "state") as manager,
+    ):
         begun, results = threading.Event(), list[ScriptExecutionResult]()
 
         def run_flood() -> None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.network import answer_http, echo, listening
+from support.network import answer_http, echo, listening, many_open_files
 from support.proxies import ALLOWED, dial, outside, reaching, read_all, said_to, serving, tunnel
 from support.running import wait_for
 
@@ -185,7 +185,11 @@ def test_a_host_that_cannot_be_reached_is_told_apart_from_one_that_may_not() -> 
 
 
 def test_two_hundred_connections_at_once_each_get_their_own_bytes() -> None:
-    with reaching(echo, "api.example.com:443") as (_, proxy, port), contextlib.ExitStack() as held:
+    with (
+        many_open_files(),
+        reaching(echo, "api.example.com:443") as (_, proxy, port),
+        contextlib.ExitStack() as held,
+    ):
         connections = [held.enter_context(tunnel(port, "api.example.com:443")) for _ in range(200)]
         for number, each in enumerate(connections):
             each.sendall(b"%05d" % number * 2000)
