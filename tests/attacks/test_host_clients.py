@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+import platform
 import shutil
 import ssl
 import subprocess
@@ -16,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from support.network import NAME, HostWorld, host_world
+from support.network import NAME, HostWorld, answer_http, host_world, listening
 from support.package_index import node_package, wheel
 from support.running import needs
 from websockets.sync.server import ServerConnection, serve
@@ -35,6 +37,19 @@ NODE_CLIENTS = {
     "axios": "import axios from 'axios'\nconsole.log((await axios.get('https://HOST/hello.txt')).data)\n",
 }
 NODE_PACKAGES = ("undici@6.29.1", "axios@1.21.1")
+NODE_FETCH = """
+const answer = await fetch(process.argv[2])
+if (!answer.ok) throw new Error(await answer.text())
+console.log(process.versions.node, process.env.NODE_USE_ENV_PROXY, await answer.text())
+"""
+PAST_THE_PROXY = """
+import { spawnSync } from 'node:child_process'
+const { NODE_USE_ENV_PROXY, ...rest } = process.env
+const ended = spawnSync(process.execPath, ['-e', `fetch('${process.argv[2]}').then(() => console.log('got'))`], { env: rest, stdio: 'inherit' })
+process.exit(ended.status)
+"""
+FETCHING_NODE = "24.21.0"  # the first whose own `fetch` looks at the variables is 24
+NODE_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 WEBSOCKET = """
 import secrets, sys
 from websockets.sync.client import connect
@@ -61,6 +76,25 @@ def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "node_modules"
 
 
+@pytest.fixture(scope="session")
+def fetching_node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a newer Node than systems have; npm has it as a package for each kind of machine."""
+    needs("npm")
+    folder = tmp_path_factory.mktemp("newer-node")
+    package = f"node-linux-{NODE_MACHINES.get(platform.machine(), platform.machine())}"
+    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+    got = subprocess.run(
+        ["npm", "install", "--prefix", folder, *options, f"{package}@{FETCHING_NODE}"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if got.returncode != 0:
+        reason = f"npm gives no Node {FETCHING_NODE}: {got.stderr[-500:]}"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder / "node_modules" / package / "bin"
+
+
 def require_refused(world: HostWorld, result: ScriptExecutionResult) -> None:
     assert result.exit_code != 0
     assert world.outside.asked == []
@@ -80,6 +114,27 @@ def test_clients_of_node_reach_the_host_that_was_opened_and_no_other(
     assert [use.host for use in result.hosts] == [f"{NAME}:443"]
     world.outside.asked.clear()
     require_refused(world, world.run("client.mjs", NODE_CLIENTS[client].replace("HOST", EVIL)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # a hundred megabytes come first
+def test_the_fetch_of_node_itself_reaches_the_host_that_was_opened_and_no_other(
+    fetching_node: Path, world: HostWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{fetching_node}:{os.environ['PATH']}")
+    with listening(answer_http([])) as plain:
+        world.outside.hosts |= {f"{NAME}:80": plain, f"{EVIL}:80": plain}
+        for address, port in (("https://HOST/hello.txt", 443), ("http://HOST/hello.txt", 80)):
+            world.outside.asked.clear()
+            result = world.run("fetch.mjs", NODE_FETCH, address.replace("HOST", NAME))
+            assert result.stdout.split() == [FETCHING_NODE, "1", "hello"], result.stderr
+            assert [use.host for use in result.hosts] == [f"{NAME}:{port}"]
+            world.outside.asked.clear()
+            require_refused(world, world.run("fetch.mjs", NODE_FETCH, address.replace("HOST", EVIL)))
+            result = world.run("past.mjs", PAST_THE_PROXY, address.replace("HOST", NAME))
+            assert (result.success, result.stdout, result.hosts) == (False, "", ()), (
+                "who unsets the variable finds nothing"
+            )
 
 
 def publish_wheel(served: Path) -> None:

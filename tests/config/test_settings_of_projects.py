@@ -33,6 +33,12 @@ SWITCHES = ["allow_scripts", "allow_network", "allow_filesystem", "inherit_envir
 # For each field, two values of which the second is tighter, and the first therefore looser.
 TIGHTENINGS: list[tuple[str, Any, Any]] = [
     *[(name, True, False) for name in SWITCHES],
+    ("allowed_hosts", ["api.example.com", "*.example.org"], ["api.example.com"]),
+    ("allowed_hosts", ["*"], ["api.example.com"]),
+    ("allowed_hosts", ["*.example.org"], ["*.sub.example.org", "a.example.org:443"]),
+    ("allowed_hosts", ["api.example.com"], ["api.example.com:443"]),
+    ("allowed_hosts", ["db.example.com private"], ["db.example.com"]),
+    ("allowed_hosts", ["api.example.com"], []),
     ("timeout_seconds", 30, 29.5),
     ("allowed_commands", ["git", "ls"], ["ls"]),
     ("allowed_commands", [], ["scripts/a.py"]),
@@ -69,6 +75,11 @@ INCOMPARABLE: list[tuple[str, Any, Any]] = [
     ("allowed_interpreters", ["bash"], ["node"]),
     ("pass_environment", ["A"], ["B"]),
     ("readable_paths", ["/srv/data"], ["/srv/data2"]),
+    ("allowed_hosts", ["api.example.com"], ["evil.example.com"]),
+    ("allowed_hosts", ["*.example.org"], ["example.org"]),
+    ("allowed_hosts", ["api.example.com:8443"], ["api.example.com"]),
+    ("allowed_hosts", ["*"], ["git.team.internal"]),
+    ("allowed_hosts", ["*"], ["db.example.com private"]),
 ]
 
 
@@ -102,6 +113,21 @@ def test_a_project_may_not_loosen(machine: Machine, name: str, own: Any, given: 
     settings = machine.settings()
     assert toml_text(settings.origins[f"policy.{name}"].value) == toml_text(given)
     assert settings.is_trusted_project
+
+
+def test_a_project_opens_no_host_where_the_user_named_none(machine: Machine) -> None:
+    machine.repository('policy.allowed_hosts = ["api.example.com"]')
+    assert "skillkit.toml:1: 'policy.allowed_hosts' is [\"api.example.com\"], but your settings" in machine.refusal()
+
+
+def test_a_project_may_name_hosts_where_the_user_opened_the_whole_network(machine: Machine) -> None:
+    machine.user("policy.allow_network = true")
+    machine.repository('[policy]\nallow_network = false\nallowed_hosts = ["api.example.com", "db.example.com private"]')
+    policy = machine.settings().policy
+    assert not policy.allow_network
+    assert policy.allowed_hosts == ("api.example.com", "db.example.com private")
+    machine.user("policy.allow_network = false")
+    assert "'policy.allowed_hosts' is" in machine.refusal()
 
 
 def test_without_a_users_file_a_project_may_tighten_the_guarded_profile(machine: Machine) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.repositories import Repository, hanging_port, skill_text
+import trustme
+from support.repositories import Repository, hanging_port, https_site, skill_text
+from support.running import wait_for
 
 from skillkit import SkillManager
 from skillkit.core.models.digest import manifest_of
@@ -150,20 +155,98 @@ def test_after_a_force_push_the_locked_commit_is_fetched_or_its_loss_is_told(
     assert not (project / "skills/alpha/a.txt").exists(), "nothing was changed"
 
 
-def test_a_repository_that_changes_during_the_fetch_gives_one_commit(
-    repository: Repository, project: Path, skillkit: Any, monkeypatch: pytest.MonkeyPatch
+class Author:
+    """Somebody else with a copy, who rewrites the branch while it is being fetched."""
+
+    def __init__(self, repository: Repository, folder: Path) -> None:
+        self.there = repository
+        repository.git("config", "receive.denyCurrentBranch", "ignore")
+        repository.git("clone", "-q", repository.url, str(folder))
+        self.here = Repository.at(folder)
+
+    def force_push(self, text: str, *, prune: bool = False) -> str:
+        self.here.git("checkout", "-q", "--orphan", f"fresh-{text}")
+        commit = self.here.add_skill("alpha", {"a.txt": text, "b.txt": text, f"only-{text}.txt": text})
+        self.here.git("push", "-q", "--force", "origin", "HEAD:main")
+        if prune:
+            self.there.git("reflog", "expire", "--expire=now", "--all")
+            self.there.git("gc", "-q", "--prune=now")
+        return commit
+
+
+# Waits between what is chosen and what is sent, until it is told to go on.
+HOOK = "#!/bin/sh\ntouch '{0}/chosen'\nwhile [ ! -e '{0}/go' ]; do sleep 0.01; done\nexec \"$@\"\n"
+
+
+@pytest.fixture
+def changing(
+    repository: Repository, tmp_path: Path, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., AbstractContextManager[str]]:
+    """A served repository in which something happens between the refs that a client is told and the pack it gets."""
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    monkeypatch.setenv("GIT_SSL_CAINFO", str(tmp_path / "authority.pem"))
+    for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+    @contextmanager
+    def served(happens: Callable[[], object], when: str) -> Iterator[str]:
+        if when == "before the pack":
+            with https_site(repository.folder.parent, authority, before_pack=lambda: (happens(), None)[1]) as address:
+                yield f"{address}/repository/.git"
+            return
+        hook, settings = tmp_path / "hook", tmp_path / "settings"
+        hook.write_text(HOOK.format(tmp_path))
+        hook.chmod(0o755)
+        settings.write_text(f"[uploadpack]\npackObjectsHook = {hook}\n[safe]\ndirectory = *\n")
+
+        def happen() -> None:
+            assert wait_for((tmp_path / "chosen").exists, 30)
+            happens()
+            (tmp_path / "go").touch()
+
+        thread = threading.Thread(target=happen)
+        thread.start()
+        with https_site(repository.folder.parent, authority, variables={"GIT_CONFIG_GLOBAL": str(settings)}) as address:
+            yield f"{address}/repository/.git"
+        thread.join(30)
+
+    return served
+
+
+MOMENTS = ("before the pack", "while it is packed")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_repository_that_changes_during_the_fetch_gives_one_whole_commit(
+    repository: Repository, project: Path, tmp_path: Path, skillkit: Any, changing: Any, moment: str
 ) -> None:
     first = repository.add_skill("alpha", {"a.txt": "one", "b.txt": "one"})
-    fetch = git.GitTree._fetch
+    author, pushed = Author(repository, tmp_path / "author"), list[str]()
+    with changing(lambda: pushed.append(author.force_push(f"two{len(pushed)}")), moment) as url:
+        (added,) = skillkit("add", url)["skills"]
+    assert pushed, "it did change meanwhile"
+    assert repository.git("rev-parse", "main") == pushed[-1] != first
+    assert added["commit"] == first, "what was told is what came"
+    there = project / "skills/alpha"
+    assert {each.name: each.read_text() for each in there.glob("*.txt")} == {"a.txt": "one", "b.txt": "one"}
+    assert tomllib.loads((project / "skills.lock").read_text())["skill"]["alpha"]["digest"] == manifest_of(there).digest
+    skillkit("sync", "--check")
 
-    def fetch_then_push(tree: git.GitTree, ref: str, *, is_whole: bool = False) -> None:
-        fetch(tree, ref, is_whole=is_whole)
-        repository.add_skill("alpha", {"a.txt": "two", "b.txt": "two"})
 
-    monkeypatch.setattr(git.GitTree, "_fetch", fetch_then_push)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_one_whose_commit_is_gone_in_the_middle_is_an_error_and_nothing_is_half_done(
+    repository: Repository, project: Path, tmp_path: Path, skillkit: Any, changing: Any, moment: str
+) -> None:
+    repository.add_skill("alpha", {"a.txt": "one", "b.txt": "one" * 100_000})
+    author, pushed = Author(repository, tmp_path / "author"), list[str]()
+    with changing(lambda: pushed.append(author.force_push(f"two{len(pushed)}", prune=True)), moment) as url:
+        error = skillkit("add", url, code=125)["error"]["message"]
+    assert pushed
+    assert url in error
+    assert "cannot be fetched" in error
+    assert os.listdir(project) == []
     (added,) = skillkit("add", repository.url)["skills"]
-    assert added["commit"] == first
-    assert [(project / "skills/alpha" / name).read_text() for name in ("a.txt", "b.txt")] == ["one", "one"]
+    assert added["commit"] == pushed[-1], "the control: tried again, it is there"
 
 
 def test_over_https_with_a_certificate_that_is_known(

@@ -304,6 +304,8 @@ setattr(where, name, dying)
 exit_code_of(sys.argv[1:])
 """
 KILLS = {
+    "while a note is written": ("placing.Folder", "write_new", "after", 1),
+    "before a folder is made": ("placing._Note", "write", "after", 1),
     "while it is written": ("placing._Work", "prepare", "before", 2),
     "before anything moved": ("placing._Work", "_swap", "before", 1),
     "between two": ("placing._Work", "_swap", "after", 1),
@@ -341,6 +343,8 @@ def test_after_a_kill_the_next_command_finds_all_of_it_done_or_nothing(
     assert sorted(read_lock(project / "skills.lock")) == names[command]
     there = sorted(os.listdir(project / "skills")) if (project / "skills").exists() else []
     assert there == names[command], "nothing hidden is left either"
+    beside = ["skills", "skills.lock"] if names[command] else []
+    assert sorted(os.listdir(project)) == beside, "no empty folder, no half of a lock"
     text = "one" if command == "remove" else text
     assert {(project / "skills" / name / "a.txt").read_text() for name in there} <= {text}
     if there:

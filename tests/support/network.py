@@ -32,6 +32,7 @@ __all__ = [
     "host_world",
     "https_server",
     "listening",
+    "many_open_files",
 ]
 
 NAME = "api.example.com"
@@ -63,6 +64,19 @@ def listening(handle: Handle) -> Iterator[int]:
         finally:
             server.shutdown(socket.SHUT_RDWR)
             thread.join(5)
+
+
+@contextmanager
+def many_open_files(count: int = 4096) -> Iterator[None]:
+    """Both ends of every connection are in the test's one process: an ordinary user's usual 1,024 are too few."""
+    import resource  # not everywhere
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(count, hard)), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def echo(connection: socket.socket) -> None:

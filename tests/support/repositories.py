@@ -9,9 +9,10 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import trustme
 
@@ -37,6 +38,13 @@ class Repository:
         folder.mkdir(parents=True)
         self.git("init", "-q", "-b", "main", ".")
         self.git("config", "uploadpack.allowAnySHA1InWant", "true")
+
+    @classmethod
+    def at(cls, folder: Path) -> Self:
+        """One that is there already."""
+        made = cls.__new__(cls)
+        made.folder = folder
+        return made
 
     @property
     def url(self) -> str:
@@ -86,8 +94,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def _by_git(self) -> None:
         path, _, query = self.path.partition("?")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if b"command=fetch" in body and self.server.before_pack:  # type: ignore[attr-defined]
+            self.server.before_pack()  # type: ignore[attr-defined]
         environment = {
             **ENVIRONMENT,
+            **self.server.variables,  # type: ignore[attr-defined]
             "GIT_PROJECT_ROOT": str(self.directory),
             "GIT_HTTP_EXPORT_ALL": "1",
             "PATH_INFO": path,
@@ -112,12 +123,21 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def https_site(folder: Path, authority: trustme.CA) -> Iterator[str]:
-    """Its address, with what lies in the folder."""
+def https_site(
+    folder: Path,
+    authority: trustme.CA,
+    before_pack: Callable[[], None] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """Its address, with what lies in the folder.
+
+    `before_pack` is called when a client that was told the refs asks for what is in them; `variables` are for git.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost", "skills.example.com").configure_cert(context)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(folder))) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.before_pack, server.variables = before_pack, variables or {}  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from skillkit import STANDARD, TRUSTED, SkillManager
 from skillkit.core.run.hosts.proxy import Proxy
+from skillkit.core.run.sandbox import choose
 from skillkit.core.values.hosts import HostRule
 
 OWN_PUBLIC, PUBLIC, PRIVATE = "93.184.216.1", "93.184.216.34", "10.20.30.40"
@@ -161,6 +162,9 @@ def reach(port: int, authority: str) -> str:
 
 def main() -> None:
     build()
+    if os.stat("/usr/bin").st_uid != 0:
+        # An ordinary user made these namespaces: root is nobody in them, and whose bubblewrap is cannot be told.
+        setattr(choose, "is_roots", bool)  # noqa: B010 - it is not exported
     names = json.loads(sys.stdin.readline())
     server = Names(names)
     server.start()

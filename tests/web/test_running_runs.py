@@ -6,16 +6,18 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.network import NAME, HostWorld, echo, host_world, listening
+from support.network import NAME, POLICY, HostWorld, echo, host_world, listening
 from support.page_visits import Visit, text_of, visiting
 from support.running import wait_for
 
-from skillkit import World
+from skillkit import OptionRequest, SkillManager, World
+from skillkit.approvers.store import StoreApprover
 from skillkit.testing import skill_folder
 from skillkit.web.live import Pending, Subscription
 
@@ -105,7 +107,7 @@ def test_a_run_of_another_process_is_shown_with_its_hosts_until_it_ends_and_afte
 ) -> None:
     with talking(world) as (talk, _):
         assert wait_for(lambda: "1,234" in shown(visit, "/"), seconds=60)
-        for path in ("/", "/audit"):
+        for path in ("/", "/audit", "/history"):
             said = shown(visit, path)
             assert f"{NAME}:443" in said
             assert "evil.test:443" in said
@@ -154,6 +156,52 @@ def test_a_run_that_is_over_at_once_writes_no_row_and_is_found_in_the_audit(visi
     assert f"{NAME}:443" in said
     assert "Reached" in said
     assert "Refused" in said
+
+
+def test_the_history_and_a_closed_question_tell_the_hosts_of_the_run_that_was_approved(
+    visit: Visit, world: HostWorld
+) -> None:
+    text = TALKER.partition("assert s.recv")[0] + "for number in range(3):\n    ask(f'evil-{number}.test')\n"
+    skill_folder(world.folder / "skills", "net", files={"scripts/short.py": text})
+    asked = list[str]()
+
+    def answered(request: OptionRequest) -> str:
+        asked.append(request.id)
+        return "yes_once"
+
+    policy = replace(POLICY, approval="first_run")
+    with (
+        listening(echo) as port,
+        SkillManager(world.folder / "skills", "", [], [], policy=policy, state_dir=world.folder / "state") as manager,
+    ):
+        world.outside.hosts[f"{NAME}:443"] = port
+        manager.approver = StoreApprover(visit.world)
+        person = threading.Thread(target=lambda: wait_for(lambda: answer_pending(visit.world, answered), 60))
+        person.start()
+        assert manager.execute_skill_script("net", "short.py", timeout=60).success
+        person.join()
+    for path in ("/history", f"/requests/{asked[0]}"):
+        said = shown(visit, path)
+        assert "refused evil.test:443" in said
+        assert f"reached {NAME}:443" in said
+        assert "and 2 more" in said, "its own page has all"
+    assert "Reached" in shown(visit, "/audit/2")
+
+
+def answer_pending(world: World, choose: Callable[[OptionRequest], str]) -> bool:
+    for request in world.pending():
+        world.answer(request.id, choose(request), "web")
+        return True
+    return False
+
+
+def test_a_refused_host_stands_with_what_would_open_it(visit: Visit, world: HostWorld) -> None:
+    with listening(echo) as port:
+        world.outside.hosts[f"{NAME}:443"] = port
+        world.run("short.py", TALKER.partition("assert s.recv")[0])
+    said = shown(visit, "/audit/2")
+    assert "If it should: skillkit grant net --host evil.test" in said
+    assert f"--host {NAME}" not in said, "what was reached needs nothing"
 
 
 @pytest.mark.parametrize("number", [0, 99, 10**15])

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import real_path
-from skillkit.core.run.hosts.proxy import NOT_LISTED
 from skillkit.core.run.hosts.upstream import upstreams_in
 from skillkit.core.run.hosts.way_out import WayOut
 from skillkit.core.run.own_programs import own_environment
@@ -22,7 +21,7 @@ from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths
 from skillkit.core.run.sandbox.network import certificates_of
 from skillkit.core.run.tiers import sandbox_for
-from skillkit.core.values.hosts import HostUse
+from skillkit.core.values.hosts import NOT_LISTED, HostUse
 from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.text import on_one_line
 from skillkit.packages.values import PackagesError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from skillkit.core.ask.changes import changes_between
 from skillkit.core.exceptions import SourceRefusedError
 from skillkit.core.paths.files import Folder
+from skillkit.core.paths.temporary import temporary_folder
 from skillkit.core.paths.trees import write_tree
 from skillkit.core.store.snapshots import Snapshots
 from skillkit.core.store.trust import StandingApprovals
@@ -145,7 +145,7 @@ def _changes(home: SkillHome, name: str, content: SkillContent, place: Path) -> 
     """From what was approved last, where its copy is still there; else from what is in the folder."""
     snapshots = Snapshots(home.state.folder)
     approved = snapshots.approved_copy(StandingApprovals(home.state).last_approved_digest(content.label, place))
-    with tempfile.TemporaryDirectory(prefix="skillkit-update-") as folder, Folder.of(folder) as around:
+    with temporary_folder("update") as folder, Folder.of(folder) as around:
         before = Path(folder, "nothing")
         around.new_folder(before.name).close()
         write_tree(around, name, content.files)

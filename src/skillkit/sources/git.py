@@ -9,12 +9,13 @@ repository becomes meanwhile, all that is read is of the one commit that was fet
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
 from skillkit.core.exceptions import SizeLimitExceededError, SourceUnavailableError
+from skillkit.core.paths.temporary import temporary_folder
 from skillkit.core.values.runs import ProcessExit
 from skillkit.core.values.text import grouped, visible
 from skillkit.sources.given import Source, is_commit
@@ -66,17 +67,18 @@ class GitTree:
         self._seconds = seconds
         self._on_progress = on_progress
         self._git = require_program("git", "to fetch skills from a repository")
-        self._folder = tempfile.TemporaryDirectory(prefix="skillkit-git-")
+        self._held = ExitStack()
+        self._folder = self._held.enter_context(temporary_folder("git"))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._folder.cleanup()
+        self._held.close()
 
     def open_at(self, commit: str = "") -> None:
         """Fetches the ref, or exactly this commit; SourceUnavailableError where the repository has none."""
-        self._require(self._run("init", "--quiet", "--bare", "--template=", self._folder.name), "no copy can be made")
+        self._require(self._run("init", "--quiet", "--bare", "--template=", self._folder), "no copy can be made")
         if commit:
             self._fetch_commit(commit)
         else:
@@ -122,7 +124,7 @@ class GitTree:
 
     def _try_fetch(self, ref: str, *options: str) -> ProcessExit:
         words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force")
-        with PlaceWatch(self._folder.name, FETCH_BYTES, self._on_progress) as watch:
+        with PlaceWatch(self._folder, FETCH_BYTES, self._on_progress) as watch:
             ended = self._run(
                 *words, "--no-auto-maintenance", *options, "--", self._source.place, f"+{ref}:{FETCHED}", watch=watch
             )
@@ -154,8 +156,8 @@ class GitTree:
         settings = [word for setting in SETTINGS for word in ("-c", setting)]
         return run_program(
             [self._git, *settings, *words],
-            cwd=self._folder.name,
-            variables={**VARIABLES, "GIT_DIR": self._folder.name},
+            cwd=self._folder,
+            variables={**VARIABLES, "GIT_DIR": self._folder},
             stdin=stdin,
             seconds=self._seconds,
             output=output,

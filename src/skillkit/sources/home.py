@@ -13,6 +13,7 @@ from skillkit.core.find.roots import user_skills_folder
 from skillkit.core.paths import real_path
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.hosts import HOSTS, PROJECT_LEVEL, USER_LEVEL
+from skillkit.core.paths.temporary import remove_abandoned
 from skillkit.core.store.base import Store
 from skillkit.core.store.skills import Installed, InstalledSkills
 from skillkit.sources.choosing import SkillContent, skill_at
@@ -91,6 +92,7 @@ class SkillHome:
 
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             put_right(self.lock, self.notes)
+            remove_abandoned()
             yield
         finally:
             os.close(descriptor)

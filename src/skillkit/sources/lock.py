@@ -62,11 +62,11 @@ def read_lock(path: Path) -> dict[str, Locked]:
         raise ConfigurationError(f"{path} is no lock: {error} Take back what was edited in it.") from error
 
 
-def write_lock(path: Path, skills: Mapping[str, Locked]) -> None:
-    """In one step; with no skills left, no file."""
+def write_lock(path: Path, skills: Mapping[str, Locked], draft: str = "") -> None:
+    """In one step, by way of a file named `draft`; with no skills left, no file."""
     with Folder.named(path.parent) as folder:
         if skills:
-            folder.replace(path.name, lock_text(skills).encode(), 0o666)
+            folder.replace(path.name, lock_text(skills).encode(), 0o666, draft)
         elif folder.status(path.name) is not None:
             folder.remove(path.name)
 

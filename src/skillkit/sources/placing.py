@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ def place_all(changes: Iterable[Change], lock: Path, locked: Mapping[str, Locked
         for change in changes:
             work.prepare(change)
         work.swap_all()
-        write_lock(lock, locked)
+        write_lock(lock, locked, work.note.lock_draft)
     except OSError as error:
         work.undo()
         where = error.filename if isinstance(error.filename, str) else lock.parent
@@ -63,15 +64,40 @@ def put_right(lock: Path, notes: Path) -> None:
     with suppress(FileNotFoundError), Folder.named(notes) as folder:
         for name in folder.names():
             note = _read_note(folder, name)
-            if note is None or note["lock"] != str(lock):
+            if note is not None and note["lock"] == str(lock):
+                _put_right(lock, note)
+            elif _key_of(lock) not in name:  # of another lock; else it was not written to its end
                 continue
-            is_done = note["text"] == (lock.read_text(encoding="utf-8") if lock.exists() else "")
-            for move in reversed(note["moves"]):
-                with suppress(OSError):
-                    _take_back(_Move(*move), is_done=is_done)
-            for draft in note["drafts"]:
-                remove_tree(draft)
-            folder.remove(name)
+            with suppress(FileNotFoundError):
+                folder.remove(name)
+
+
+def _put_right(lock: Path, note: Mapping[str, Any]) -> None:
+    is_done = note["text"] == (lock.read_text(encoding="utf-8") if lock.exists() else "")
+    for move in reversed(note["moves"]):
+        with suppress(OSError):
+            _take_back(_Move(*move), is_done=is_done)
+    for draft in note["drafts"]:
+        remove_tree(draft)
+    _remove_draft(lock, note.get("lock_draft", ""))
+    _remove_empty(note.get("made", ()))
+
+
+def _remove_draft(lock: Path, name: str) -> None:
+    if name:
+        with suppress(OSError), Folder.named(lock.parent) as around:
+            around.remove(name)
+
+
+def _remove_empty(made: Sequence[str]) -> None:
+    for folder in reversed(made):
+        with suppress(OSError):  # it holds something, so it is needed
+            os.rmdir(folder)
+
+
+def _key_of(lock: Path) -> str:
+    """In the names of its notes, which one who was killed may have left half written."""
+    return sha256(os.fsencode(lock)).hexdigest()[:16]
 
 
 def _read_note(folder: Folder, name: str) -> dict[str, Any] | None:
@@ -108,16 +134,19 @@ class _Note:
     """What is under way, for whoever finds it half done."""
 
     def __init__(self, notes: Path, lock: Path, text: str) -> None:
-        self._notes = notes
-        self._name = f"{os.urandom(8).hex()}.json"
-        self._head = {"lock": str(lock), "text": text}
+        number = os.urandom(8).hex()
+        self._notes, self._lock = notes, lock
+        self._name = f"{_key_of(lock)}-{number}.json"
+        self.lock_draft = f"{PREFIX}{number}"
+        self._head = {"lock": str(lock), "text": text, "lock_draft": self.lock_draft}
 
-    def write(self, drafts: Iterable[str], moves: Iterable[_Move]) -> None:
-        content = json.dumps({**self._head, "drafts": list(drafts), "moves": list(moves)})
+    def write(self, made: Iterable[str], drafts: Iterable[str], moves: Iterable[_Move] = ()) -> None:
+        content = json.dumps({**self._head, "made": list(made), "drafts": list(drafts), "moves": list(moves)})
         with Folder.named(self._notes, make=True) as folder:
-            folder.replace(self._name, content.encode("ascii"), 0o600)
+            folder.replace(self._name, content.encode("ascii"), 0o600, f".new-{self._name}")
 
     def remove(self) -> None:
+        _remove_draft(self._lock, self.lock_draft)
         with suppress(OSError), Folder.named(self._notes) as folder:
             folder.remove(self._name)
 
@@ -126,10 +155,10 @@ class _Work:
     """What was made and moved so far."""
 
     def __init__(self, note: _Note) -> None:
-        self._note = note
+        self.note = note
         self._drafts: dict[Path, Folder] = {}
         self._around: dict[Path, Folder] = {}
-        self._made: list[Path] = []
+        self._made: list[str] = []
         self._changes: list[tuple[Change, str]] = []
         self._undo: list[Callable[[], None]] = []
 
@@ -140,8 +169,8 @@ class _Work:
         self._changes.append((change, number))
 
     def swap_all(self) -> None:
-        if self._changes:
-            self._note.write(self._paths(), [self._move(change, number) for change, number in self._changes])
+        moves = [self._move(change, number) for change, number in self._changes]
+        self.note.write(self._made, self._paths(), moves)
         for change, number in self._changes:
             self._swap(change, number)
 
@@ -155,10 +184,8 @@ class _Work:
             draft.close()
             self._around[place].close()
             remove_tree(draft.path)
-        self._note.remove()
-        for folder in reversed(self._made):
-            with suppress(OSError):  # it holds something, so it is needed
-                os.rmdir(folder)
+        _remove_empty(self._made)
+        self.note.remove()
 
     def _paths(self) -> list[str]:
         return [draft.path for draft in self._drafts.values()]
@@ -170,10 +197,12 @@ class _Work:
 
     def _draft_in(self, place: Path) -> Folder:
         if place not in self._drafts:
-            self._made += [folder for folder in (*reversed(place.parents), place) if not os.path.lexists(folder)]
+            self._made += [str(each) for each in (*reversed(place.parents), place) if not os.path.lexists(each)]
+            if self._made:  # before they are: who is killed now leaves none of them
+                self.note.write(self._made, self._paths())
             around = self._around[place] = Folder.named(place, make=True)
             name = f"{PREFIX}{os.urandom(8).hex()}"
-            self._note.write([*self._paths(), os.path.join(around.path, name)], [])
+            self.note.write(self._made, [*self._paths(), os.path.join(around.path, name)])
             self._drafts[place] = around.new_folder(name, 0o700)
         return self._drafts[place]
 

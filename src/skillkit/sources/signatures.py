@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from skillkit.core.exceptions import ConfigurationError, SourceRefusedError, SourceUnavailableError
 from skillkit.core.models.digest import SIGNATURE_FILE
 from skillkit.core.paths.files import Folder
+from skillkit.core.paths.temporary import temporary_folder
 from skillkit.core.values.text import visible
 from skillkit.sources.programs import require_program, run_program
 
@@ -100,7 +100,7 @@ def check_signature(name: str, digest: str, content: bytes | None, allowed: Path
     if head is None or len(content) > SIGNATURE_BYTES:
         raise _bad(name, "is not in the format that 'skillkit sign' writes")
     text, signed_at = _signed_text(name, digest, head[1]), _seconds(name, head[1])
-    with tempfile.TemporaryDirectory(prefix="skillkit-signature-") as folder, Folder.of(folder) as around:
+    with temporary_folder("signature") as folder, Folder.of(folder) as around:
         file = Path(folder, "signature")
         around.write_new(file.name, content[head.end() :])
         key = _key_of(name, file, text)

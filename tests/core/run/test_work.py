@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.running import ordinary_user, said_by_user
 
+from skillkit.core.paths import temporary as temporary_folders
 from skillkit.core.run import work
 from skillkit.core.run.work import WorkFolders
 from skillkit.core.values.runs import Artifact
@@ -236,21 +237,21 @@ def test_what_a_killed_process_left_goes_at_the_next_start_and_nothing_else_does
 
 
 def after_sweeping(root: Path) -> Path:
-    work.remove_abandoned.cache_clear()
-    work.remove_abandoned()
+    temporary_folders.remove_abandoned.cache_clear()
+    temporary_folders.remove_abandoned()
     return root
 
 
 MAKERS = """
 import os, sys
 from skillkit.core.run.work import WorkFolders
-from skillkit.core.run import work
+from skillkit.core.paths import temporary
 for _ in range(200):
     folders = WorkFolders()
     folder = folders.new()
     (folder / "file").write_text("mine")
-    work.remove_abandoned.cache_clear()
-    work.remove_abandoned()
+    temporary.remove_abandoned.cache_clear()
+    temporary.remove_abandoned()
     assert (folder / "file").read_text() == "mine"
     folders.close()
 """
@@ -262,3 +263,30 @@ def test_no_process_takes_another_s_new_folder_for_abandoned(tmp_path: Path) -> 
     started = [subprocess.Popen([sys.executable, "-c", MAKERS], env=environment) for _ in range(3)]
     assert [process.wait(60) for process in started] == [0, 0, 0]
     assert list(tmp_path.iterdir()) == []
+
+
+HOLDER = """
+import os, signal, sys
+from skillkit.core.paths.temporary import temporary_folder
+with temporary_folder("probe") as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there nothing tells who holds a folder")
+def test_a_temporary_folder_goes_with_its_block_and_after_a_kill_at_the_next_start(temporary: Path) -> None:
+    with temporary_folders.temporary_folder("probe") as folder:
+        Path(folder, "x").write_text("x")
+    assert list(temporary.iterdir()) == []
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        held = Path(process.stdout.readline().strip())
+        assert after_sweeping(held).is_dir(), "somebody uses it"
+        process.communicate("")
+    assert held.is_dir()
+    assert not after_sweeping(held).exists()

@@ -76,6 +76,12 @@ def test_a_host_has_one_spelling(text: str, expected: str | None) -> None:
         ("*", "a.example.org:443", True),
         ("*", "a.example.org:8443", False),
         ("*", "*", True),
+        ("*", "10.0.0.1", True),  # each connection's address is judged, whichever rule opens it
+        ("*", "fc00::1", True),
+        # Where another proxy resolves names, a rule that names one of these opens what "any public host" does not.
+        *[("*", name, False) for name in ("intranet", "printer.local", "git.corp", "*.team.internal", "box.home.arpa")],
+        ("*", "metadata.google.internal:80", False),
+        ("*.team.internal", "git.team.internal", True),
         ("*.example.org", "*", False),
         ("*.example.org", "*.sub.example.org", True),
         ("*.example.org", "*.example.org", True),

@@ -127,13 +127,16 @@ class Folder:
         """FileExistsError where anything has the name."""
         os.symlink(os.fsdecode(target), self._place(name), dir_fd=self.descriptor)
 
-    def replace(self, name: str, content: bytes, mode: int = 0o666) -> None:
-        """In one step: whoever looks sees the old file or the new one. Only a plain file is replaced."""
+    def replace(self, name: str, content: bytes, mode: int = 0o666, draft: str = "") -> None:
+        """In one step: whoever looks sees the old file or the new one. Only a plain file is replaced.
+
+        `draft` is how it is called until then, for who may have to find it after a kill.
+        """
         status = self.status(name)
         if status is not None and not stat.S_ISREG(status.st_mode):
             reason = A_LINK if stat.S_ISLNK(status.st_mode) else "what is there is no plain file"
             raise OSError(errno.ELOOP, reason, os.path.join(self.path, name))
-        draft = f".new-{os.urandom(8).hex()}"
+        draft = draft or f".new-{os.urandom(8).hex()}"
         self.write_new(draft, content, mode)
         try:
             self.move(draft, self, name)

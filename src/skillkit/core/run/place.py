@@ -193,7 +193,7 @@ class Here:
             copies = held_copies(command, self.snapshots, made) if mounts and command.grants else {}
             around = self._around(command, policy, work, snapshot if mounts else None, guarded, home, copies)
             sandbox, reach, placed = around.sandbox, around.reach, around.placed
-            way_out = WayOut(reach.hosts, upstreams_in(os.environ)) if reach.hosts else None
+            way_out = WayOut(reach.hosts, upstreams_in(os.environ), policy.grantable) if reach.hosts else None
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             # What a run has of its own no key can replace.
             environment = {**(keys or {}), **around.environment}
@@ -341,7 +341,7 @@ class Place:
         return hint_for(failure, walls if isolation.tier != "none" else None)
 
     def _open_hosts(self, confined: Confined, control: RunControl) -> AbstractContextManager[Confined]:
-        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control)
+        return nullcontext(confined) if self.way_out is None else self.way_out.around(confined, control, self.hides)
 
     @property
     def hides(self) -> Masker:
@@ -374,7 +374,7 @@ class Place:
             if moved:
                 result = tell_of(moved, result)
             if self.way_out is not None:
-                result = self.way_out.tell(result, self.command.skill_name)
+                result = self.way_out.tell(result, self.command.skill_name, self.hides)
             if self.home is not None:
                 result = told_of_home(self.here.homes, self.decided, self.home, self.limits, result)
         except BaseException as error:  # noqa: BLE001 - handed over, to be raised when it is on record

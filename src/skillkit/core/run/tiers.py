@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from skillkit.core.exceptions import SandboxUnavailableError
+from skillkit.core.paths.temporary import temporary_folder
 from skillkit.core.run.guard import MOST_PLACES
 from skillkit.core.run.process import run_confined
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox, UnconfinedSandbox
@@ -130,7 +130,7 @@ def count_together(confined: Confined, limits: Limits) -> AbstractContextManager
 def mounter_works() -> bool:
     """Whether a program of ours may guard a link inside bubblewrap's walls; tried once, when a run first needs it."""
     sandbox = this_machines.strongest(_probe)
-    with tempfile.TemporaryDirectory(prefix="skillkit-probe-") as made:
+    with temporary_folder("probe") as made:
         folder = os.path.realpath(made)
         skill, work, link = (os.path.join(folder, name) for name in ("skill", "work", "link"))
         os.mkdir(skill)
@@ -147,7 +147,7 @@ def mounter_works() -> bool:
 def scoper_works() -> bool:
     """Whether bubblewrap still works behind the scoper; some systems tie its rights to how it is started."""
     sandbox = this_machines.strongest(_probe)
-    with tempfile.TemporaryDirectory(prefix="skillkit-probe-") as made:
+    with temporary_folder("probe") as made:
         skill, work = (os.path.join(os.path.realpath(made), name) for name in ("skill", "work"))
         os.mkdir(skill)
         os.mkdir(work)

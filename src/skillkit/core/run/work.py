@@ -13,7 +13,6 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from skillkit.core.exceptions import ScriptRefusedError, StateUnavailableError
 from skillkit.core.models.digest import SETTLED_NANOSECONDS
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.forbidden import WORK_FOLDER_PREFIX
+from skillkit.core.paths.temporary import new_held_folder, remove_abandoned, remove_held_folder
 from skillkit.core.paths.trees import files_below, remove_entry, remove_tree
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS
 from skillkit.core.store.homes import Home, Homes, HomeSize
@@ -30,7 +30,6 @@ from skillkit.core.values.runs import Artifact, ScriptCommand, ScriptExecutionRe
 __all__ = ["WorkFolders", "environment_with", "open_home", "told_of_home"]
 
 LISTED_ARTIFACTS = 1_000
-ATTEMPTS = 100  # each lost one was looked at by another process in just that moment; all of them never are
 
 run_log = logging.getLogger("skillkit.run")
 
@@ -68,8 +67,8 @@ class WorkFolders:
                     return folder
             if self._root is None or not self._root.is_dir():
                 remove_abandoned()
-                self._root, descriptor = _new_root()
-                self._cleaner = weakref.finalize(self, _remove_held, str(self._root), os.getpid(), descriptor)
+                self._root, descriptor = new_held_folder(WORK_FOLDER_PREFIX)
+                self._cleaner = weakref.finalize(self, remove_held_folder, str(self._root), os.getpid(), descriptor)
             root = self._root
         return Path(tempfile.mkdtemp(dir=root))
 
@@ -103,70 +102,6 @@ class WorkFolders:
             self._root = self._cleaner = None
             self._empty.clear()
             self._in_use.clear()
-
-
-def _new_root() -> tuple[Path, int | None]:
-    """A new folder, held; where another process took it for abandoned before it was, one more."""
-    for _ in range(ATTEMPTS):
-        root = Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX))
-        descriptor = _held(root)
-        if descriptor is not None:
-            with contextlib.suppress(OSError):
-                if os.path.samestat(os.fstat(descriptor), os.lstat(root)):
-                    return root, descriptor
-            os.close(descriptor)
-        with contextlib.suppress(OSError):
-            os.rmdir(root)
-    # Where nobody can hold a folder, nobody takes one for abandoned either.
-    return Path(tempfile.mkdtemp(prefix=WORK_FOLDER_PREFIX)), None
-
-
-def _held(folder: Path | str) -> int | None:
-    """A descriptor that says for as long as it is open that somebody uses the folder; None when somebody else does.
-
-    The kernel closes it however the process ends, and no script inherits it.
-    """
-    try:
-        import fcntl
-
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (ImportError, OSError):  # another system; gone meanwhile, or not ours
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _remove_held(folder: str, owner: int, descriptor: int | None) -> None:
-    """A forked child leaves its parent's alone."""
-    if os.getpid() == owner:
-        remove_tree(folder)
-    if descriptor is not None:
-        os.close(descriptor)
-
-
-@cache
-def remove_abandoned() -> None:
-    """What processes of this user left that were killed, for nobody holds it any more; once in a process."""
-    if not hasattr(os, "geteuid"):
-        return
-    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        for entry in entries:
-            if entry.name.startswith(WORK_FOLDER_PREFIX) and _is_ours(entry):
-                descriptor = _held(entry.path)
-                if descriptor is not None:
-                    _remove_held(entry.path, os.getpid(), descriptor)
-
-
-def _is_ours(entry: os.DirEntry[str]) -> bool:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    return status.st_mode == stat.S_IFDIR | 0o700 and status.st_uid == os.geteuid()
 
 
 def _without_private_folders(folder: Path) -> Path:

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
 
-__all__ = ["ANY", "USUAL_PORTS", "HostRule", "HostUse", "host_name", "is_address"]
+__all__ = [
+    "ANY",
+    "NOT_LISTED",
+    "NOT_PUBLIC",
+    "USUAL_PORTS",
+    "HostRule",
+    "HostUse",
+    "host_name",
+    "is_address",
+    "is_inner_name",
+]
 
 USUAL_PORTS = (443, 80)
 """What a rule opens that names no port."""
 
 ANY = "*"
 """Any public host."""
+NOT_LISTED = "is not among the hosts that this run may reach"
+NOT_PUBLIC = "is not a public address"
+"""Ends of the reasons for which a host was refused that a grant could open: these two, and no other."""
 _BELOW = "*."
 _PRIVATE = " private"
 _NAME_CHARACTERS = 253
 _HIGHEST_PORT = 65535
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+# Names that no public network has: "any public host" does not mean them, wherever they are resolved.
+_INNER_NAMES = frozenset(("localhost", "local", "internal", "home.arpa", "lan", "intranet", "corp", "localdomain"))
 _FORMS = "api.example.com, *.example.org, host.example.com:8443 or *"
 
 
@@ -69,8 +85,10 @@ class HostRule:
         """Whether everything that the other opens is open by this one."""
         if (other.is_private and not self.is_private) or not set(other.ports) <= set(self.ports):
             return False
-        if self.name in (ANY, other.name):
+        if self.name == other.name:
             return True
+        if self.name == ANY:
+            return not is_inner_name(other.name.removeprefix(_BELOW))
         is_wide = self.name.startswith(_BELOW) or not other.name.startswith("*")
         return is_wide and other.name != ANY and self._names(other.name.removeprefix("*"))
 
@@ -89,13 +107,26 @@ class HostUse(NamedTuple):
     """What a run did with one host: how often it connected and how many bytes went each way, or why it could not."""
 
     host: str
-    """Name and port."""
+    """Name and port; an address of version 6 in brackets."""
     refused: str = ""
     connections: int = 0
     sent: int = 0
     received: int = 0
     via: str = ""
     """The machine's own proxy that led there, and resolved the name; empty where it was resolved here."""
+
+    @property
+    def grant(self) -> tuple[str, ...]:
+        """The words behind `skillkit grant SKILL` that would open it; none where it was reached or nothing does."""
+        if not self.refused.endswith((NOT_LISTED, NOT_PUBLIC)):
+            return ()
+        name, _, port = self.host.rpartition(":")
+        rule = name.strip("[]") if port.isdecimal() and int(port) in USUAL_PORTS else self.host
+        return ("--host", rule, "--private") if self.refused.endswith(NOT_PUBLIC) else ("--host", rule)
+
+    def remedy(self, skill: str) -> str:
+        """The same as it is typed."""
+        return f"skillkit grant {shlex.quote(skill)} {shlex.join(self.grant)}" if self.grant else ""
 
 
 def host_name(text: str) -> str | None:
@@ -118,6 +149,13 @@ def host_name(text: str) -> str | None:
     # A last label of digits is an address in some reader's eyes (127.1, 0x7f.1): nobody's name ends so.
     is_numeric = bool(re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]))
     return name if is_name and not is_numeric else None
+
+
+def is_inner_name(name: str) -> bool:
+    """Whether it names something of a private network, as far as a name tells."""
+    labels = name.split(".")
+    is_inner = len(labels) == 1 or labels[-1] in _INNER_NAMES or ".".join(labels[-2:]) in _INNER_NAMES
+    return is_inner and not is_address(name)
 
 
 def _without_port(text: str) -> tuple[str, int | None]:

@@ -130,6 +130,7 @@ def _without(data: bytes, places: list[tuple[int, int]]) -> bytes:
 def _forms_of(value: str) -> Iterator[bytes]:
     raw = os.fsencode(value)
     yield raw
+    yield raw.lower()  # as names of hosts are told
     for text in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield text.encode()
         yield _lower_escapes(text).encode()

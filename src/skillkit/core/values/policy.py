@@ -119,10 +119,14 @@ class Loosening(NamedTuple):
 
 
 def loosenings(own: ScriptPolicy, given: ScriptPolicy) -> Iterator[Loosening]:
-    """Where the second policy is looser than the first, field by field: a field is never excused by another one."""
+    """Where the second policy is looser than the first, field by field: a field is never excused by another one.
+
+    Hosts are the exception: who opened the whole network opened every one of them.
+    """
     for name, row in FIELDS.items():
         ours, theirs = value_of(own, name), value_of(given, name)
-        if not row.is_kept(ours, theirs):
+        is_part = row is HOSTS and own.allow_network
+        if not is_part and not row.is_kept(ours, theirs):
             yield Loosening(f"policy.{name}", ours, theirs, row.tighter)
 
 

@@ -39,6 +39,7 @@ class _Run:
     outcome: str
     details: str
     took: str
+    hosts: tuple[HostUse, ...] = ()
 
 
 def audit_page(request: Request) -> Response:
@@ -150,7 +151,8 @@ def _run_from(record: Record) -> _Run:
     microseconds = fields.get("duration_us")
     took = f"{microseconds / 1e6:.2f} s" if isinstance(microseconds, int) else "-"
     outcome, details = _outcome_of(record)
-    return _Run(record.seq, _moment_of(record), skill, script, session, outcome, details, took)
+    hosts = _hosts_in(fields) if record.kind == "finished" else ()
+    return _Run(record.seq, _moment_of(record), skill, script, session, outcome, details, took, hosts)
 
 
 def _moment_of(record: Record) -> float:

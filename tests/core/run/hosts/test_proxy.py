@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.network import answer_http, echo, listening
+from support.network import answer_http, echo, listening, many_open_files
 from support.proxies import ALLOWED, dial, outside, reaching, read_all, said_to, serving, tunnel
 from support.running import wait_for
 
@@ -103,11 +103,24 @@ def test_a_private_rule_opens_neither_this_machine_nor_its_link_nor_the_place_of
             assert said_to(port, f"CONNECT {name}:443 HTTP/1.1\r\n\r\n".encode()).startswith(b"HTTP/1.1 403 ")
 
 
-@pytest.mark.parametrize("name", ["intranet", "printer.local", "metadata.google.internal", "localhost", "10.0.0.1"])
+@pytest.mark.parametrize(
+    "name", ["intranet", "printer.local", "box.home.arpa", "metadata.google.internal", "localhost", "10.0.0.1"]
+)
 def test_any_host_means_public_ones_where_another_proxy_resolves_too(name: str) -> None:
     with outside({}) as (there, upstreams), serving("*", upstreams=upstreams) as (_, port):
         assert said_to(port, f"CONNECT {name}:443 HTTP/1.1\r\n\r\n".encode()).startswith(b"HTTP/1.1 403 ")
         assert there.asked == []
+
+
+@pytest.mark.parametrize("name", ["metadata.google.internal", "instance-data.ec2.internal", "a.localhost"])
+def test_where_another_proxy_resolves_no_rule_opens_the_place_of_keys_or_this_machine_by_their_names(name: str) -> None:
+    rules = (name, "*.google.internal", "*.ec2.internal", "git.team.internal")
+    hosts = {f"{name}:80": 1, "git.team.internal:80": 1}
+    with outside(hosts) as (there, upstreams), serving(*rules, upstreams=upstreams, is_private=True) as (_, port):
+        assert said_to(port, f"CONNECT {name}:80 HTTP/1.1\r\n\r\n".encode()).startswith(b"HTTP/1.1 403 ")
+        assert there.asked == []
+        said_to(port, b"CONNECT git.team.internal:80 HTTP/1.1\r\n\r\n")
+        assert there.asked == ["git.team.internal:80"], "the control"
 
 
 def test_a_plain_request_goes_to_the_host_of_its_address_whatever_its_host_header_says() -> None:
@@ -172,7 +185,11 @@ def test_a_host_that_cannot_be_reached_is_told_apart_from_one_that_may_not() -> 
 
 
 def test_two_hundred_connections_at_once_each_get_their_own_bytes() -> None:
-    with reaching(echo, "api.example.com:443") as (_, proxy, port), contextlib.ExitStack() as held:
+    with (
+        many_open_files(),
+        reaching(echo, "api.example.com:443") as (_, proxy, port),
+        contextlib.ExitStack() as held,
+    ):
         connections = [held.enter_context(tunnel(port, "api.example.com:443")) for _ in range(200)]
         for number, each in enumerate(connections):
             each.sendall(b"%05d" % number * 2000)

@@ -6,6 +6,8 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 
+from skillkit.core.values.hosts import NOT_PUBLIC
+
 __all__ = ["Address", "allowed_addresses", "is_closed", "is_loopback_name", "is_public", "service_addresses"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -33,7 +35,9 @@ def allowed_addresses(name: str, port: int, *, is_private: bool) -> Sequence[tup
     addresses = dict.fromkeys(str(info[4][0]) for info in found)
     allowed = [each for each in addresses if _is_allowed(each, is_private=is_private)]
     if not allowed:
-        raise PermissionError(f"{name} leads to {', '.join(addresses)}, which is not a public address")
+        can_open = not is_private and any(_is_allowed(each, is_private=True) for each in addresses)
+        reason = f"which {NOT_PUBLIC}" if can_open else f"which {NOT_PUBLIC}, and is never opened"
+        raise PermissionError(f"{name} leads to {', '.join(addresses)}, {reason}")
     return [(each, port) for each in allowed]
 
 

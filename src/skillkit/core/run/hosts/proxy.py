@@ -17,21 +17,20 @@ from skillkit.core.run.hosts.addresses import allowed_addresses, is_loopback_nam
 from skillkit.core.run.hosts.relay import Moved, relay
 from skillkit.core.run.hosts.requests import HEAD_BYTES, Body, Request, RequestError, parse_request
 from skillkit.core.run.hosts.upstream import Upstream, Upstreams
-from skillkit.core.values.hosts import ANY, HostRule, HostUse, is_address
+from skillkit.core.values.hosts import ANY, NOT_LISTED, NOT_PUBLIC, HostRule, HostUse, is_address, is_inner_name
 from skillkit.core.values.runs import OnHost
 
-__all__ = ["NOT_LISTED", "Proxy"]
+__all__ = ["Proxy"]
 
 MOST_AT_ONCE = 256
 MOST_HOSTS = 100  # told by name; a script chooses them
 HEAD_SECONDS = 20.0
 CONNECT_SECONDS = 20.0
 FAREWELL_SECONDS = 1.0
-# Names of the proxy's own network, which "any public host" does not mean.
-_INNER_NAMES = ("local", "internal", "home.arpa", "lan", "intranet", "corp", "localdomain")
+# As which clouds tell their own machines of the place of their keys; its addresses are closed in `addresses.py`.
+_KEY_NAMES = ("metadata.google.internal", "metadata", "instance-data", "instance-data.ec2.internal")
 _REASONS = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 431: "Too Large", 502: "Bad Gateway"}
 OTHERS = "(others)"
-NOT_LISTED = "is not among the hosts that this run may reach"
 
 
 class _RefusedError(RequestError):
@@ -192,7 +191,7 @@ class Proxy:
         rules = [rule for rule in self._rules if rule.opens(name, port)]
         is_own = (name, port) in self._own_services
         if not rules and not is_own:
-            raise _RefusedError(f"{name}:{port} {NOT_LISTED}")
+            raise _RefusedError(f"{request.place} {NOT_LISTED}")
         upstream = self._upstreams.on_the_way_to(name, port, is_tunnel=request.is_tunnel)
         upstream = None if is_own and is_loopback_name(name) else upstream
         try:
@@ -204,9 +203,9 @@ class Proxy:
                 _require_outer(name, rules)
             server = self._connect([(upstream.host, upstream.port)])
         except PermissionError as error:  # which names this network knows, and as what, is no script's business
-            raise _RefusedError(str(error), f"{name}:{port} leads to what is not a public address") from error
+            raise _RefusedError(str(error), f"{request.place} leads to what {NOT_PUBLIC}") from error
         except OSError as error:
-            raise RequestError(f"{name}:{port} cannot be reached: {error.strerror or error}", 502) from error
+            raise RequestError(f"{request.place} cannot be reached: {error.strerror or error}", 502) from error
         if request.is_tunnel:
             self._tunnel_through(server, request, upstream)
         return server, upstream
@@ -248,7 +247,7 @@ class Proxy:
     @contextlib.contextmanager
     def _counted(self, request: Request, refused: str = "", via: str = "") -> Iterator[Moved]:
         """One more connection, whose bytes are counted while they pass."""
-        key, moved = (f"{request.name}:{request.port}", refused, via), Moved()
+        key, moved = (request.place, refused, via), Moved()
         with self._lock:
             if key not in self._used and len(self._used) >= MOST_HOSTS:
                 key = (OTHERS, "refused like others before" if refused else "", via)
@@ -291,10 +290,10 @@ def _require_outer(name: str, rules: Sequence[HostRule]) -> None:
     if is_address(name):
         allowed_addresses(name, 0, is_private=any(rule.is_private for rule in rules))
         return
-    last = name.rpartition(".")[2]
-    is_any = all(rule.name == ANY for rule in rules)
-    if last == "localhost" or (is_any and ("." not in name or last in _INNER_NAMES)):
-        raise PermissionError(f"{name} is a name of a private network")
+    if name.rpartition(".")[2] == "localhost" or name in _KEY_NAMES:
+        raise PermissionError(f"{name} is never opened")
+    if is_inner_name(name) and all(rule.name == ANY for rule in rules):
+        raise PermissionError(f"{name} is a name of a private network, and {NOT_LISTED}")
 
 
 def _read_head(connection: socket.socket, seconds: float = HEAD_SECONDS) -> tuple[bytes, bytes]:

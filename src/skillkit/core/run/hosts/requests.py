@@ -52,9 +52,14 @@ class Request(NamedTuple):
         return not self.method
 
     @property
+    def place(self) -> str:
+        """Name and port, as people are told and as a rule is written."""
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+
+    @property
     def authority(self) -> bytes:
-        name = f"[{self.name}]" if ":" in self.name else self.name
-        return (name if not self.is_tunnel and self.port == _HTTP_PORT else f"{name}:{self.port}").encode("ascii")
+        is_usual = not self.is_tunnel and self.port == _HTTP_PORT
+        return (self.place.removesuffix(f":{self.port}") if is_usual else self.place).encode("ascii")
 
     def head(self, *, is_absolute: bool = False, more: tuple[tuple[bytes, bytes], ...] = ()) -> bytes:
         """The request as the host gets it, or with its whole address as another proxy does."""

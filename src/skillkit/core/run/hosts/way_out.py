@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import select
-import shlex
 import socket
 import sys
 import threading
@@ -20,11 +19,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from skillkit.core.run.hosts.proxy import NOT_LISTED, Proxy
+from skillkit.core.run.hosts.proxy import Proxy
 from skillkit.core.run.hosts.upstream import Upstreams
 from skillkit.core.run.process.spawn import start_beside
 from skillkit.core.run.sandbox.network import PORT
-from skillkit.core.values.hosts import USUAL_PORTS, HostRule, HostUse
+from skillkit.core.values.hosts import HostRule, HostUse
+from skillkit.core.values.masking import NOTHING_MASKED, Masker
 from skillkit.core.values.runs import NO_CONTROL, RunControl, ScriptExecutionResult
 
 TYPE_CHECKING = False
@@ -36,23 +36,32 @@ __all__ = ["WayOut", "told_of_inside"]
 ANSWER_SECONDS = 10.0
 NEWS_SECONDS = 0.5
 INFO_BYTES = 65_536
+TOLD_HOSTS = 3
 
 
 class WayOut:
     """Of one run."""
 
     def __init__(
-        self, hosts: Sequence[str], upstreams: Upstreams, *, own_services: Collection[tuple[str, int]] = ()
+        self,
+        hosts: Sequence[str],
+        upstreams: Upstreams,
+        grantable: Collection[str] = (),
+        *,
+        own_services: Collection[tuple[str, int]] = (),
     ) -> None:
-        """`own_services` as for `Proxy`: no policy and no grant leads here."""
+        """`grantable` as in a policy; `own_services` as for `Proxy`: no policy and no grant leads here."""
+        self._is_grantable = "host" in grantable
         self._proxy = Proxy([HostRule.from_id(each) for each in hosts], upstreams, own_services=own_services)
         self._told = self._go = -1
         self._problem = ""
 
     @contextmanager
-    def around(self, confined: Confined, control: RunControl = NO_CONTROL) -> Iterator[Confined]:
+    def around(
+        self, confined: Confined, control: RunControl = NO_CONTROL, hides: Masker = NOTHING_MASKED
+    ) -> Iterator[Confined]:
         """The same walls with a way out, which is there as long as this is open."""
-        news = _News(self._proxy, control)
+        news = _News(self._proxy, control, hides)
         self._proxy.on_host = news.hear
         self._told, info = os.pipe()
         block, self._go = os.pipe()
@@ -72,15 +81,23 @@ class WayOut:
         """What was reached and refused so far."""
         return self._proxy.used()
 
-    def tell(self, result: ScriptExecutionResult, skill: str) -> ScriptExecutionResult:
-        """The result with what was reached; a host that was refused is named with what would open it."""
-        used = self.used()
+    def tell(self, result: ScriptExecutionResult, skill: str, hides: Masker) -> ScriptExecutionResult:
+        """The result with what was reached; a host that was refused is named with what would open it.
+
+        A script chooses the names, so that what it may not tell could stand in one.
+        """
+        used = tuple(_masked(use, hides) for use in self.used())
         isolation = result.isolation
         if self._problem:
             isolation = replace(isolation, degraded=(*isolation.degraded, self._problem))
-        closed = [each.host for each in used if each.refused.endswith(NOT_LISTED)] if result.exit_code else []
-        hint = f"{result.hint} {_remedy(skill, closed[0])}".strip() if closed else result.hint
-        return replace(result, hosts=used, isolation=isolation, hint=hint)
+        told = (result.hint, *self._remedies(used, skill))
+        return replace(result, hosts=used, isolation=isolation, hint=" ".join(filter(None, told)))
+
+    def _remedies(self, used: Sequence[HostUse], skill: str) -> Iterator[str]:
+        """What would open a host that was refused, as it is typed; also where the script made do without it."""
+        for use in [use for use in used if use.grant][:TOLD_HOSTS]:
+            remedy = use.remedy(skill) if self._is_grantable else "add it to the policy key allowed_hosts"
+            yield f"It may not reach {use.host}. If it should: {remedy}"
 
     def _serve(self) -> None:
         try:
@@ -99,8 +116,8 @@ class WayOut:
 class _News:
     """What tells a caller of hosts while the run goes on; a run that uses none has no thread for it."""
 
-    def __init__(self, proxy: Proxy, control: RunControl) -> None:
-        self._proxy, self._control = proxy, control
+    def __init__(self, proxy: Proxy, control: RunControl, hides: Masker) -> None:
+        self._proxy, self._control, self._hides = proxy, control, hides
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -112,7 +129,7 @@ class _News:
                 self._thread = threading.Thread(target=self._tell, name="skillkit hosts news", daemon=True)
                 self._thread.start()
         if self._control.on_host:
-            self._control.on_host(use)
+            self._control.on_host(_masked(use, self._hides))
 
     def _tell(self) -> None:
         told: tuple[HostUse, ...] = ()
@@ -129,11 +146,8 @@ class _News:
             self._thread.join(ANSWER_SECONDS)
 
 
-def _remedy(skill: str, host: str) -> str:
-    """What would open a host, as it is typed: without a port that every rule opens."""
-    name, _, port = host.rpartition(":")
-    rule = name if int(port) in USUAL_PORTS else host
-    return f"It may not reach {host}. If it should: skillkit grant {shlex.quote(skill)} --host {shlex.quote(rule)}"
+def _masked(use: HostUse, hides: Masker) -> HostUse:
+    return use._replace(host=hides.mask_text(use.host), refused=hides.mask_text(use.refused)) if hides else use
 
 
 def told_of_inside(told: int) -> dict[str, int]:

@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import is_roots
+from skillkit.core.paths.temporary import temporary_folder
 from skillkit.core.run.own_programs import own_path
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 
@@ -81,7 +81,7 @@ def _attempt(tier: str, make: Callable[[], Sandbox], run: Run) -> Attempt:
 
 def _probe(sandbox: Sandbox, run: Run) -> tuple[int, str]:
     """Run nothing, through everything."""
-    with tempfile.TemporaryDirectory(prefix="skillkit-probe-") as folder:
+    with temporary_folder("probe") as folder:
         skill, work = os.path.join(os.path.realpath(folder), "skill"), os.path.join(os.path.realpath(folder), "work")
         os.mkdir(skill)
         os.mkdir(work)
