@@ -43,7 +43,7 @@ from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.core.values.text import plural, spell_out, visible
 from skillkit.present.tool_result import run_status
 
-__all__ = ["TerminalText", "read_input", "run_command"]
+__all__ = ["TerminalText", "host_remark", "read_input", "run_command"]
 
 COLOUR = r"\x1b\[[0-9;:]{0,40}m"
 # Whatever else a terminal obeys moves, hides or rewrites what is on it, or answers into the shell.

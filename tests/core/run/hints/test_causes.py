@@ -192,9 +192,12 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path, how: str) -> None:
     assert run(tmp_path, {name: text}).hint == by_grant
     by_policy = "ZEBRA_API_KEY is not set; set it here, and name it in the policy key pass_environment."
     assert run(tmp_path, {name: text}, policy=replace(WALLS, grantable=())).hint == by_policy
-    plain = {name: text.replace("ZEBRA_API_KEY", "ZEBRA_REGION")}
-    by_variable = "ZEBRA_REGION is not set; set it here, then: skillkit grant demo --variable ZEBRA_REGION"
-    assert run(tmp_path, plain).hint == by_variable
+
+
+def test_a_variable_that_holds_no_key_is_set_and_then_given(tmp_path: Path) -> None:
+    files = {"scripts/run.py": "import os\nos.environ['ZEBRA_REGION']"}
+    told = "ZEBRA_REGION is not set; set it here, then: skillkit grant demo --variable ZEBRA_REGION"
+    assert run(tmp_path, files).hint == told
 
 
 @pytest.mark.parametrize(
