@@ -7,15 +7,16 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.peers.driver import OURS, PLAIN, Candidate, Worker
-from bench.peers.environments import FOLDER, installed_peers
-from bench.peers.measures import MEASURES, OVERHEAD, overhead
+from bench.peers.environments import FOLDER, installed_peers, plain_python
+from bench.peers.measures import FIRST_RUN, FIRST_RUN_SENTENCE, MEASURES, OVERHEAD, first_runs, overhead
 from bench.peers.stage import Stage, staged
+from bench.runner import Timings
 
 NOTES = """\
 Every runtime is used by its own call for a skill's script, at its defaults, with python and bash scripts that are
@@ -32,6 +33,14 @@ the time is taken inside that process.
 - *agno*: the tool `get_skill_script` with `execute=True`.
 - *google-adk*: the tool `run_skill_script` of `SkillToolset`. By default it has no executor and runs nothing; measured
   with `UnsafeLocalCodeExecutor`, the one that needs no container or service.
+- *agent-framework-core*: the tool `run_skill_script` of `SkillsProvider`, as after a person's yes; whether it asks was
+  seen with an agent whose model calls the tool. It ships no runner; measured with one like that of its samples, which
+  starts python scripts only.
+- *deepagents*, *openai-agents* and *strands-agents* have no call for scripts: a model writes a shell line. Measured are
+  `LocalShellBackend.execute`, `exec` of a session of `UnixLocalSandboxClient` (whose skills are copied into its
+  workspace), and the tool `shell` of an agent without a sandbox. deepagents passes no environment, so `python3` is the
+  one that the shell's own search finds. Their containers and services must be asked for and are not measured; the same
+  holds for asking a person (`interrupt_on`, `needs_approval`, a handler).
 """
 
 
@@ -41,8 +50,9 @@ def main() -> int:
     rounds = parser.parse_args().rounds
     candidates = [PLAIN, *OURS, *installed_peers()]
     FOLDER.mkdir(parents=True, exist_ok=True)
+    python = plain_python()
     # Not in the folder for temporary files: some walls give scripts one of their own.
-    with tempfile.TemporaryDirectory(prefix="stage-", dir=FOLDER) as work, staged(Path(work)) as stage:
+    with tempfile.TemporaryDirectory(prefix="stage-", dir=FOLDER) as work, staged(Path(work), python) as stage:
         text = report(candidates, stage, rounds)
     print(text)
     Path(__file__).with_name("results.md").write_text(text)
@@ -54,7 +64,8 @@ def report(candidates: Sequence[Candidate], stage: Stage, rounds: int) -> str:
     rows = measured(candidates, stage, rounds)
     header = ["", *(candidate.name for candidate in candidates)]
     lines = [header, ["---"] * len(header), *rows]
-    sentences = [f"- *{what}*: {sentence}" for what, (_, sentence) in OVERHEAD.items()]
+    sentences = [f"- *{FIRST_RUN}*: {FIRST_RUN_SENTENCE}"]
+    sentences += [f"- *{what}*: {sentence}" for what, (_, sentence) in OVERHEAD.items()]
     sentences += [f"- *{measure.what}*: {measure.sentence}" for measure in MEASURES]
     missing = [f"- *{each.name}* is not installed: {each.missing}." for each in candidates if each.missing]
     table = [f"| {' | '.join(cells)} |" for cells in lines]
@@ -76,19 +87,27 @@ def measured(candidates: Sequence[Candidate], stage: Stage, rounds: int) -> list
         present = [each for each in candidates if not each.missing]
         workers = {each.name: stack.enter_context(Worker(each, stage)) for each in present}
         rows = []
-        for what, (script, _) in OVERHEAD.items():
-            print(f"{what} ...", file=sys.stderr)
-            timings = overhead(workers, script, rounds)
-            cells = {
-                name: f"{timings.ratio(name, candidates[0].name):.2f} x ({timings.p50(name):.1f} ms)"
-                for name in workers
+        for what, timed in timings_of(workers, rounds):
+            told = dict.fromkeys(workers, "does not run it") | {
+                name: f"{timed.ratio(name, candidates[0].name):.2f} x ({timed.p50(name):.1f} ms)"
+                for name in timed.repeats[0]
             }
-            rows.append([what, *(cells.get(each.name, "not installed") for each in candidates)])
+            rows.append([what, *(told.get(each.name, "not installed") for each in candidates)])
         for measure in MEASURES:
             print(f"{measure.what} ...", file=sys.stderr)
             found = {name: measure.cell(worker, stage) for name, worker in workers.items()}
             rows.append([measure.what, *(found.get(each.name, "not installed") for each in candidates)])
     return rows
+
+
+def timings_of(workers: Mapping[str, Worker], rounds: int) -> Iterator[tuple[str, Timings]]:
+    for worker in workers.values():
+        worker.run("pass.py")  # what is made at the first call of all is made now
+    print(f"{FIRST_RUN} ...", file=sys.stderr)
+    yield FIRST_RUN, first_runs(workers)
+    for what, (script, _) in OVERHEAD.items():
+        print(f"{what} ...", file=sys.stderr)
+        yield what, overhead(workers, script, rounds)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Self
 
 from bench.peers.stage import Stage
 
-__all__ = ["OURS", "PLAIN", "Candidate", "Reply", "Worker"]
+__all__ = ["OURS", "PLAIN", "Candidate", "Reply", "Worker", "as_a_person"]
 
 PROJECT = Path(__file__).parents[2]
 ANSWER_SECONDS = 60
@@ -54,9 +54,8 @@ class Worker:
         environment = stage.environment()
         arguments: Sequence[str | Path] = [stage.skills]
         if candidate.profile:
-            arguments = [stage.skills, candidate.profile, stage.folder / f"state-{candidate.profile}"]
-            # Only ours may be found this way: another package has its import name.
-            environment |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+            arguments = [stage.skills, candidate.profile, state_of(candidate, stage)]
+            environment |= own_path()
         self.candidate = candidate
         self._log = stage.folder / f"{candidate.module}{candidate.profile}.log"
         with self._log.open("ab") as log:
@@ -105,3 +104,22 @@ class Worker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def as_a_person(candidate: Candidate, stage: Stage, *words: str) -> None:
+    """A command of skillkit that decides something, in the state folder that this candidate's worker has."""
+    environment = stage.environment() | own_path() | {"UV_DEFAULT_INDEX": stage.index.address}
+    places = ["--yes", "--skills", str(stage.skills), "--state-dir", str(state_of(candidate, stage))]
+    command = [sys.executable, "-m", "skillkit", *words, *places]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise RuntimeError(f"skillkit {' '.join(words)}: {ended.stdout}{ended.stderr}")
+
+
+def state_of(candidate: Candidate, stage: Stage) -> Path:
+    return stage.folder / f"state-{candidate.profile}"
+
+
+def own_path() -> dict[str, str]:
+    """Only ours may be found this way: another package has its import name."""
+    return {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}

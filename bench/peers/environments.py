@@ -1,4 +1,4 @@
-"""Pinned requirements -> an environment for each runtime, made on request and kept."""
+"""Ranges of versions -> an environment for each runtime with the newest in its range, made on request and kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.peers.driver import PROJECT, Candidate
 
-__all__ = ["FOLDER", "installed_peers"]
+__all__ = ["FOLDER", "installed_peers", "plain_python"]
 
 FOLDER = PROJECT / ".tools" / "peers"
 MODULES = {
@@ -17,6 +17,10 @@ MODULES = {
     "pydantic-ai-skills": "pydantic_ai_skills",
     "agno": "agno",
     "google-adk": "google_adk",
+    "agent-framework-core": "agent_framework",
+    "deepagents": "deepagents",
+    "openai-agents": "openai_agents",
+    "strands-agents": "strands_agents",
 }
 
 
@@ -25,29 +29,41 @@ def installed_peers(environments: Path = FOLDER) -> list[Candidate]:
     return [peer(package, module, environments / package) for package, module in MODULES.items()]
 
 
+def plain_python(folder: Path = FOLDER / "python") -> Path:
+    """Where a python3 is that has nothing but pip: what a machine's own one loads at its start would slow some only."""
+    if not (folder / "bin" / "pip").exists():
+        make_environment(folder, "--seed")
+    return folder / "bin"
+
+
 def peer(package: str, module: str, folder: Path) -> Candidate:
     requirements = Path(__file__).with_name(f"requirements-{package}.txt")
-    pinned = requirements.read_text()
-    name = pinned.split()[0].replace("==", " ")
+    wanted = requirements.read_text()
     done = folder / "installed.txt"
-    if not done.exists() or done.read_text() != pinned:
-        print(f"Installing {name} ...", file=sys.stderr)
+    if not done.exists() or not done.read_text().startswith(wanted):
+        print(f"Installing {package} ...", file=sys.stderr)
         try:
-            install(folder, requirements)
+            version = install(folder, requirements, package)
         except (OSError, subprocess.CalledProcessError) as error:
-            return Candidate(name, module, missing=f"the installer failed: {reason(error)}")
-        done.write_text(pinned)
-    return Candidate(name, module, folder / "bin" / "python")
+            return Candidate(package, module, missing=f"the installer failed: {reason(error)}")
+        done.write_text(wanted + version)
+    version = done.read_text().removeprefix(wanted)
+    return Candidate(f"{package} {version}", module, folder / "bin" / "python")
 
 
-def install(folder: Path, requirements: Path) -> None:
-    """By uv: pip looks for a fitting set of versions for many minutes."""
-    uv = uv_program()
+def install(folder: Path, requirements: Path, package: str) -> str:
+    """Which version it is. By uv: pip looks for a fitting set of versions for many minutes."""
+    make_environment(folder)
+    python = folder / "bin" / "python"
+    subprocess.run([uv_program(), "pip", "install", "--quiet", "--python", python, "-r", requirements], check=True)
+    ask: list[str | Path] = [python, "-c", f"import importlib.metadata as found; print(found.version({package!r}))"]
+    return subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def make_environment(folder: Path, *options: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     base = Path(sys.base_prefix) / "bin" / "python3"
-    subprocess.run([uv, "venv", "--quiet", "--python", base, folder], check=True)
-    python = folder / "bin" / "python"
-    subprocess.run([uv, "pip", "install", "--quiet", "--python", python, "-r", requirements], check=True)
+    subprocess.run([uv_program(), "venv", "--quiet", *options, "--python", base, folder], check=True)
 
 
 def uv_program() -> Path:

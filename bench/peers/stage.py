@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import socket
@@ -14,29 +15,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["LASTS_SECONDS", "OUTPUT_BYTES", "Stage", "staged"]
+from bench.peers.scripts import SCRIPTS
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+from support.package_index import PackageIndex, serving_index
+
+__all__ = ["FIRSTS", "GRANTED", "LASTS_SECONDS", "OTHER", "OUTPUT_BYTES", "Stage", "staged"]
 
 LASTS_SECONDS = 10
 OUTPUT_BYTES = 50_000_000
 SECRET_NAME = "DEMO_API_KEY"
 SKILL = "---\nname: {name}\ndescription: Scripts to measure a runtime with.\n---\n\nRun the scripts.\n"
-BASH, PYTHON = "#!/usr/bin/env bash\n", "#!/usr/bin/env python3\n"
-
-# Each script has a name of its own: one of the runtimes does not tell noop.sh from noop.py.
-WORK = {
-    "noop.sh": BASH + ":\n",
-    "pass.py": PYTHON + "pass\n",
-    "hang.py": PYTHON + "import time\ntime.sleep({lasts})\n",
-    "tree.sh": BASH + "sleep {child} &\nsetsid sleep {own_session} &\nsleep {foreground}\n",
-    "daemon.sh": BASH + "sleep {child} >/dev/null 2>&1 &\nsetsid sleep {own_session} >/dev/null 2>&1 &\necho done\n",
-    "holder.sh": BASH + "sleep {child} &\necho done\n",
-    "flood.sh": BASH + "head -c {output} /dev/zero | tr '\\0' x\n",
-    "secret.sh": BASH + 'if [ -n "${secret}" ]; then echo it-is-seen; else echo it-is-absent; fi\n',
-    "read.sh": BASH + "cat {home}/private.txt\n",
-    "write.sh": BASH + "echo here >{home}/written.txt\n",
-    "connect.py": PYTHON + 'import socket\nsocket.create_connection(("127.0.0.1", {port}), 5).close()\n',
-}
-UNSEEN = {"greet.sh": BASH + "echo it-ran\n"}
+GRANTED, OTHER = "granted.example.com", "other.example.com"
+FIRSTS = 9
+"""How many skills there are with a script that nobody has run, each the same."""
 
 
 @dataclass(slots=True)
@@ -44,8 +36,14 @@ class Stage:
     """What scripts can reach, and whether they did."""
 
     folder: Path
+    index: PackageIndex
+    port: int
+    programs: Path
+    """Where the caller's python3 is."""
     nonce: str = field(default_factory=lambda: f"{secrets.randbelow(10**9):09d}")
     calls: int = 0
+    hosts: list[str] = field(default_factory=list)
+    """What was asked of the proxy, in order."""
 
     @property
     def skills(self) -> Path:
@@ -57,10 +55,11 @@ class Stage:
 
     def environment(self) -> dict[str, str]:
         """The caller's: no version manager's shim in front of python3, and a secret to find."""
-        path = f"{Path(sys.base_prefix) / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        path = f"{self.programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         # Workers are killed in the end: what they leave goes with the stage.
         places = {"PATH": path, "HOME": str(self.home), "TMPDIR": str(self.folder)}
-        return {**places, "LANG": "C.UTF-8", SECRET_NAME: f"key-{self.nonce}"}
+        outside = {"HTTP_PROXY": f"http://127.0.0.1:{self.port}", "NO_PROXY": "127.0.0.1"}
+        return {**places, **outside, "LANG": "C.UTF-8", SECRET_NAME: f"key-{self.nonce}"}
 
     def lengths(self) -> dict[str, str]:
         """How long each kind of child sleeps: as good as a name, and it is on its command line."""
@@ -92,23 +91,15 @@ class Stage:
 
 
 @contextmanager
-def staged(folder: Path) -> Iterator[Stage]:
-    """Everything in `folder`, with a server on loopback; no process is left when it ends."""
-    stage = Stage(folder)
-    stage.home.mkdir(parents=True)
-    (stage.home / "private.txt").write_text(f"private-{stage.nonce}\n")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        places = {
-            "home": stage.home,
-            "port": server.getsockname()[1],
-            "secret": SECRET_NAME,
-            "output": OUTPUT_BYTES,
-            "lasts": LASTS_SECONDS,
-            **stage.lengths(),
-        }
-        make_skill(stage.skills / "work", {name: text.format(**places) for name, text in WORK.items()})
-        make_skill(stage.skills / "unseen", UNSEEN)
-        answering = threading.Thread(target=count_calls, args=(server, stage), daemon=True)
+def staged(folder: Path, programs: Path = Path(sys.base_prefix) / "bin") -> Iterator[Stage]:
+    """Everything in `folder`, with a server and an index on loopback; no process is left when it ends."""
+    with socket.create_server(("127.0.0.1", 0)) as server, serving_index() as index:
+        index.add("zebra", "1.0")
+        stage = Stage(folder, index, server.getsockname()[1], programs)
+        stage.home.mkdir(parents=True)
+        (stage.home / "private.txt").write_text(f"private-{stage.nonce}\n")
+        make_skills(stage)
+        answering = threading.Thread(target=answer_calls, args=(server, stage), daemon=True)
         answering.start()
         try:
             yield stage
@@ -118,20 +109,40 @@ def staged(folder: Path) -> Iterator[Stage]:
             answering.join()
 
 
-def make_skill(folder: Path, scripts: Mapping[str, str]) -> None:
-    (folder / "scripts").mkdir(parents=True)
-    (folder / "SKILL.md").write_text(SKILL.format(name=folder.name))
-    for name, text in scripts.items():
-        path = folder / "scripts" / name
-        path.write_text(text)
-        path.chmod(0o755)
+def make_skills(stage: Stage) -> None:
+    places = {
+        "home": stage.home,
+        "port": stage.port,
+        "index": stage.index.address,
+        "secret": SECRET_NAME,
+        "output": OUTPUT_BYTES,
+        "lasts": LASTS_SECONDS,
+        "granted": GRANTED,
+        "other": OTHER,
+        **stage.lengths(),
+    }
+    firsts = {f"first-{number}": SCRIPTS["unseen"] for number in range(FIRSTS)}
+    for skill, scripts in (SCRIPTS | firsts).items():
+        folder = stage.skills / skill
+        (folder / "scripts").mkdir(parents=True)
+        (folder / "SKILL.md").write_text(SKILL.format(name=skill))
+        for name, text in scripts.items():
+            path = folder / "scripts" / name
+            path.write_text(text.format(**places))
+            path.chmod(0o755)
 
 
-def count_calls(server: socket.socket, stage: Stage) -> None:
+def answer_calls(server: socket.socket, stage: Stage) -> None:
+    """As a proxy would that has every page there is; whoever says nothing is counted all the same."""
     while True:
         try:
             connection, _ = server.accept()
         except OSError:  # closed: the stage has ended
             return
-        connection.close()
         stage.calls += 1
+        with connection, suppress(OSError):
+            connection.settimeout(1)
+            asked = re.match(rb"GET http://([^/:]+)", connection.recv(1 << 16))
+            if asked:
+                stage.hosts.append(asked[1].decode())
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")

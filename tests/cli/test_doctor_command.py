@@ -114,6 +114,14 @@ def test_ways_to_ask_are_there_or_have_a_reason() -> None:
     assert all(each["remark"] for each in ways.values())
 
 
+def test_what_gets_skills_packages_and_keys_is_there_or_has_a_remedy(tmp_path: Path) -> None:
+    there = {each["name"]: each for each in json.loads(doctor("--json").stdout)["supplies"]}
+    assert list(there) == ["git", "ssh-keygen", "packages", "npm", "keyring"]
+    assert there["packages"]["works"]
+    missing = {each["name"]: each for each in json.loads(doctor("--json", PATH=str(tmp_path)).stdout)["supplies"]}
+    assert (missing["npm"]["works"], missing["npm"]["remark"].endswith("install Node with npm")) == (False, True)
+
+
 def test_the_page_that_serves_a_world_is_named(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn", reason="the page is an extra")
     with announce(tmp_path, "http://127.0.0.1:1", "token"):

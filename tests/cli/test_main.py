@@ -13,7 +13,7 @@ import pexpect
 import pytest
 from support.skill_folders import skill_folder
 
-from skillkit.cli.main import exit_code_of
+from skillkit.cli.main import COMMANDS, SECTIONS, exit_code_of
 
 MISSING = [("approvals", "show", "3f2a"), ("trust", "remove", "nope"), ("audit", "show", "99")]
 
@@ -36,10 +36,27 @@ def test_what_is_not_there_is_told_like_every_failure(
 )
 def test_a_list_of_commands_cuts_no_sentence(group: tuple[str, ...]) -> None:
     words = [sys.executable, "-m", "skillkit", *group, "--help"]
-    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.partition("\nCommands:\n")[2]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.partition("--help ")[2]
     sentences = re.findall(r"^  \w+ +(.+)$", listed, re.MULTILINE)
     assert len(sentences) > 1
     assert [sentence for sentence in sentences if sentence.endswith("...")] == []
+
+
+def test_every_command_is_listed_once_under_what_it_is_for() -> None:
+    told = subprocess.run([sys.executable, "-m", "skillkit"], capture_output=True, text=True, check=False).stderr
+    listed = re.findall(r"^  (\w+) +[A-Z].*\.$", told, re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
+    assert listed[: len(SECTIONS["Skills"])] == list(SECTIONS["Skills"])
+    assert all(f"\n{title}:\n" in told for title in SECTIONS)
+
+
+def test_who_cannot_be_asked_about_a_run_is_told_the_ways_to_approve_it(tmp_path: Path) -> None:
+    skills = skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "true\n"}).parent
+    words = ["run", "demo", "run", "--skills", str(skills), "--state-dir", str(tmp_path / "state")]
+    alone = ["setsid", "--wait", sys.executable, "-m", "skillkit", *words]
+    ended = subprocess.run(alone, capture_output=True, text=True, check=False)
+    assert ended.returncode == 126
+    assert "trust the skill ('skillkit trust add SKILL'), or add --wait" in ended.stderr.splitlines()[-1]
 
 
 def test_check_is_as_wide_as_the_terminal(tmp_path: Path) -> None:

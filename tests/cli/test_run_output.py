@@ -10,7 +10,8 @@ import pexpect
 import pytest
 from support.skill_folders import skill_folder
 
-from skillkit.cli.run import TerminalText
+from skillkit.cli.run import TerminalText, host_remark
+from skillkit.core.values.hosts import HostUse
 
 # Each would be obeyed by some terminal: clipboard, title, cursor, clearing, a question it answers, the second screen.
 OBEYED = [
@@ -63,3 +64,14 @@ def test_on_a_terminal_it_is_tame_and_in_a_pipe_it_is_exact(tmp_path: Path) -> N
     assert seen == "\x1b[31mred\\x1b]0;title\\x07\x1b[0m\r\n"
     piped = subprocess.run([sys.executable, *words], capture_output=True, check=True)
     assert piped.stdout == b"\x1b[31mred\x1b]0;title\x07"
+
+
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        ("No grant opens it.", "refused a.example.com:443: No grant opens it."),
+        ("a.example.com:443 cannot be reached: no route", "a.example.com:443 cannot be reached: no route"),
+    ],
+)
+def test_a_host_that_was_not_reached_is_named_once(refused: str, told: str) -> None:
+    assert host_remark(HostUse("a.example.com:443", refused)) == told

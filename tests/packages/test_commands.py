@@ -39,6 +39,7 @@ def test_prepare_list_run_remove(index: PackageIndex, tmp_path: Path, monkeypatc
     assert "zebra 1.0, 1 kB, 100 days old, declared in scripts/run.py:2" in planned.stdout, planned.stderr
     unasked = typed(tmp_path, "prepare", "animals")
     assert unasked.returncode == 126, unasked.stderr
+    assert unasked.stderr.endswith("run it in a terminal, or look at it first and add --yes.\n")
     for name in ("animals", "more-animals"):
         done = typed(tmp_path, "prepare", name, "--yes", "--json")
         assert json.loads(done.stdout)["status"] == "ready", done.stderr

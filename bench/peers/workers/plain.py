@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from bench.peers.workers.serving import Run, serve
+from bench.peers.workers.serving import INTERPRETERS, Run, serve
 
-INTERPRETERS = {".sh": "bash", ".py": "python3"}
 USUAL_TIMEOUT = 30
 
 
@@ -21,7 +20,7 @@ def make(skills: Path, timeout: int | None) -> Run:
             timeout=timeout or USUAL_TIMEOUT,
             check=False,
         )
-        return ended.stdout
+        return f"{ended.stdout}\n{ended.stderr}"
 
     return run
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -15,13 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Make", "Run", "serve"]
+__all__ = ["INTERPRETERS", "Make", "Run", "serve", "shell_line"]
 
 Run = Callable[[str, str], object]
 """Skill and script name -> the runtime's own answer."""
 Make = Callable[[Path, int | None], Run]
 """Folder of skills, and a timeout or the runtime's default -> what runs their scripts."""
 
+INTERPRETERS = {".sh": "bash", ".py": "python3"}
 SHOWN_CHARACTERS = 4000
 RESET_PEAK = "5"
 
@@ -54,6 +56,11 @@ def answered(run: Run, skill: str, script: str, told: Callable[[Any], str]) -> d
     took, grown = time.perf_counter() - started, memory("VmHWM") - before
     said = shown(f"{raised}: {answer}" if raised else told(answer))
     return {"milliseconds": took * 1000, "megabytes": grown, "said": said, "raised": raised}
+
+
+def shell_line(script: Path) -> str:
+    """What a model would write that has only a shell."""
+    return shlex.join([INTERPRETERS[script.suffix], str(script)])
 
 
 def memory(name: str) -> float:

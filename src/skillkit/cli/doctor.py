@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 
 from skillkit.cli.options import any_state_option, json_option
 from skillkit.cli.output import beside, echo_json
-from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
+from skillkit.core.exceptions import ConfigurationError, SkillKitError, StateUnavailableError
 from skillkit.core.paths import REMEDY, is_inside, problem_with, require_own_folder
 from skillkit.core.resolve import find_program, search_path
 from skillkit.core.run.own_programs import find_own_program
@@ -28,7 +29,7 @@ from skillkit.web import require_web
 from skillkit.web.desktop import BROWSERS, LAUNCHERS, has_desktop
 from skillkit.web.presence import running_page
 
-__all__ = ["doctor_command", "file_system_of", "interpreters", "state_problem", "tiers"]
+__all__ = ["doctor_command", "file_system_of", "interpreters", "state_problem", "supplies", "tiers"]
 
 AS_ROOT = "You are root: without a group the limit of processes does not hold. Better run skillkit as an ordinary user."
 TERMINAL = "/dev/tty"
@@ -63,7 +64,7 @@ class _InterpreterHealth(NamedTuple):
 
 
 class _ChannelHealth(NamedTuple):
-    """A way to ask a person: whether it works here, and what it is or lacks."""
+    """A way to ask a person, or to get what skills need: whether it works here, and what it is or lacks."""
 
     name: str
     works: bool
@@ -85,19 +86,21 @@ def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) ->
       skillkit doctor --json
     """
     walls, programs, folder = tiers(), interpreters(), state_folder(state_dir)
-    problem, asking = state_problem(folder), _channels(folder)
+    problem, asking, getting = state_problem(folder), _channels(folder), supplies()
     if as_json:
         echo_json(
             walls=[tier._asdict() for tier in walls],
             interpreters=[program._asdict() for program in programs],
             channels=[channel._asdict() for channel in asking],
+            supplies=[supply._asdict() for supply in getting],
             state={"folder": str(folder), "place": open_store(folder).place, "problem": problem},
             is_root=_is_root(),
         )
     else:
         _show_walls(walls)
         _show_programs(programs)
-        _show_channels(asking)
+        _show_channels("Ways to ask you before a script runs", asking)
+        _show_channels("Where skills, their packages and their keys come from", getting)
         _show_state(folder, problem)
     ctx.exit(0 if any(tier.works for tier in walls) and not problem else 1)
 
@@ -122,9 +125,9 @@ def _show_programs(programs: list[_InterpreterHealth]) -> None:
         click.echo(f"{label}{found}" if program.path else beside(label, program.remedy))
 
 
-def _show_channels(asking: list[_ChannelHealth]) -> None:
-    _heading("Ways to ask you before a script runs")
-    for channel in asking:
+def _show_channels(title: str, channels: list[_ChannelHealth]) -> None:
+    _heading(title)
+    for channel in channels:
         click.echo(beside(f"  {_mark(ok=channel.works)} {channel.name:<13} ", channel.remark))
 
 
@@ -241,6 +244,42 @@ def notification() -> tuple[bool, str]:
     if not program and find_spec("desktop_notifier") is None:
         return False, "install it: sudo apt-get install libnotify-bin"
     return True, program or "desktop-notifier"
+
+
+def supplies() -> list[_ChannelHealth]:
+    """What `add`, `sign`, `prepare` and `secret` need here, and how to get it."""
+    return [
+        _supply("git", find_own_program("git"), "skillkit add takes folders and archives only; install git"),
+        _supply("ssh-keygen", find_own_program("ssh-keygen"), "nothing can be signed or verified; install OpenSSH"),
+        _supply("packages", _uv(), "skillkit prepare needs uv: pip install 'skillkit-runtime[packages]'"),
+        _supply("npm", shutil.which("npm") or "", "no packages of Node can be prepared; install Node with npm"),
+        _supply(
+            "keyring",
+            _keyring(),
+            "keys come from the environment or $SKILLKIT_SECRETS_DIR; "
+            "to keep some: pip install 'skillkit-runtime[keyring]'",
+        ),
+    ]
+
+
+def _supply(name: str, found: str, remedy: str) -> _ChannelHealth:
+    return _ChannelHealth(name, bool(found), found or remedy)
+
+
+def _uv() -> str:
+    from skillkit.packages import require_packages
+
+    try:
+        require_packages()
+        from skillkit.packages.tools import uv_program
+
+        return uv_program()
+    except SkillKitError:
+        return ""
+
+
+def _keyring() -> str:
+    return "skillkit secret set" if find_spec("keyring") is not None else ""
 
 
 def state_problem(folder: Path) -> str:

@@ -38,7 +38,8 @@ EXIT_CODES: dict[type[SkillKitError], int] = {
     ScriptPermissionError: REFUSED,
     SandboxUnavailableError: REFUSED,
 }
-HOW_TO_APPROVE = (
+HOW_TO_APPROVE = "To approve it, run it in a terminal, or look at it first and add --yes."
+HOW_TO_APPROVE_RUNS = (
     "To approve it, run it in a terminal, add --yes for this one run, trust the skill ('skillkit trust add SKILL'), "
     "or add --wait and answer by 'skillkit approvals'."
 )
@@ -74,6 +75,14 @@ COMMANDS = {
     "new": "skills.authoring:new_command",
     "demo": "demo:demo_command",
 }
+# What is not named here stands at the end of the help.
+SECTIONS = {
+    "Skills": ("list", "show", "validate", "new", "add", "update", "remove", "sync", "sign", "verify"),
+    "What they need": ("needs", "prepare", "packages", "grant", "secret", "home"),
+    "Runs, and your word on them": ("check", "run", "trust", "approvals", "web"),
+    "For agents": ("mcp", "chat"),
+    "The record and this machine": ("audit", "config", "doctor", "demo"),
+}
 
 
 class _LazyGroup(click.Group):
@@ -88,6 +97,17 @@ class _LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(f"skillkit.cli.{module}"), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """By what they are for: a newcomer does not read thirty lines."""
+        named = {name for names in SECTIONS.values() for name in names}
+        others = tuple(name for name in COMMANDS if name not in named)
+        commands = {name: self.get_command(ctx, name) for name in COMMANDS}
+        column = max(map(len, COMMANDS))
+        for title, names in {**SECTIONS, "Many machines": others}.items():
+            with formatter.section(title):
+                helps = {name: each.get_short_help_str(formatter.width) for name in names if (each := commands[name])}
+                formatter.write_dl([(name.ljust(column), told) for name, told in helps.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -119,6 +139,7 @@ def cli() -> None:
     \b
     Examples:
       skillkit demo                     see it at work, on skills that ship with it
+      skillkit add OWNER/REPO           get skills from a repository
       skillkit list                     what is installed here
       skillkit show csv-report          one skill and its scripts
       skillkit run csv-report report    run a script; you are asked first
@@ -143,7 +164,7 @@ def exit_code_of(words: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (click.ClickException, SkillKitError) as error:
-        _show_error(error, as_json="--json" in words)
+        _show_error(error, words)
         return _failure_code(error)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
@@ -172,12 +193,12 @@ def _failure(error: click.ClickException | SkillKitError) -> dict[str, str | int
     return {"status": status, "exit_code": code}
 
 
-def _show_error(error: click.ClickException | SkillKitError, *, as_json: bool) -> None:
+def _show_error(error: click.ClickException | SkillKitError, words: Sequence[str]) -> None:
     from skillkit.core.values.text import visible
 
     if isinstance(error, click.UsageError):
         error.show()
-    elif as_json:
+    elif "--json" in words:
         import json
 
         structure = {
@@ -189,4 +210,4 @@ def _show_error(error: click.ClickException | SkillKitError, *, as_json: bool) -
     else:
         click.echo(f"skillkit: {visible(str(error))}", err=True)
         if isinstance(error, ApprovalUnavailableError):
-            click.echo(f"skillkit: {HOW_TO_APPROVE}", err=True)
+            click.echo(f"skillkit: {HOW_TO_APPROVE_RUNS if words[:1] == ['run'] else HOW_TO_APPROVE}", err=True)

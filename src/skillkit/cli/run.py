@@ -43,7 +43,7 @@ from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.core.values.text import plural, spell_out, visible
 from skillkit.present.tool_result import run_status
 
-__all__ = ["TerminalText", "read_input", "run_command"]
+__all__ = ["TerminalText", "host_remark", "read_input", "run_command"]
 
 COLOUR = r"\x1b\[[0-9;:]{0,40}m"
 # Whatever else a terminal obeys moves, hides or rewrites what is on it, or answers into the shell.
@@ -209,7 +209,7 @@ def _show_end(result: ScriptExecutionResult, kept: Kept | None) -> None:
     cut = [name for name in ("stdout", "stderr") if getattr(result, f"{name}_truncated")]
     if cut:
         remarks.append(f"{' and '.join(cut)} cut at the limit of 10 MB; a script can leave more as a file, for --keep")
-    remarks += map(_host_remark, result.hosts)
+    remarks += map(host_remark, result.hosts)
     if result.hint:
         remarks.append(result.hint)
     remarks += [f"kept {path}" for path in kept.paths] if kept else []
@@ -227,9 +227,9 @@ def _show_host(use: HostUse) -> None:
         click.echo(f"skillkit: {'refused' if use.refused else 'reaches'} {visible(use.host)}", err=True)
 
 
-def _host_remark(use: HostUse) -> str:
+def host_remark(use: HostUse) -> str:
     if use.refused:
-        return f"refused {use.host}: {use.refused}"
+        return use.refused if use.refused.startswith(use.host) else f"refused {use.host}: {use.refused}"
     moved = f"{use.sent:,} bytes sent, {use.received:,} received"
     via = f" through {use.via}, which resolved its name" if use.via else ""
     return f"reached {use.host}{via}: {plural(use.connections, 'connection')}, {moved}"

@@ -78,6 +78,8 @@ def named_locks(locked: dict[str, Locked], names: tuple[str, ...], lock: Path) -
     """All, or those of these names; SkillNotFoundError says which there are."""
     for name in names:
         if name not in locked:
-            there = f"It has: {', '.join(sorted(locked)[:20])}." if locked else "'skillkit add' makes one."
+            there = (
+                f"It has: {', '.join(sorted(locked)[:20])}." if locked else "Only what 'skillkit add' got stands there."
+            )
             raise SkillNotFoundError(f"{name!r} is not in {lock}. {there}", skill_name=name, available=sorted(locked))
     return {name: locked[name] for name in names} if names else dict(locked)

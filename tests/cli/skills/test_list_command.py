@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from support.skill_folders import skill_folder
 
 from skillkit import ConfigurationError
-from skillkit.cli.main import cli
+from skillkit.cli.main import COMMANDS, cli
 
 COMMAND = [sys.executable, "-m", "skillkit"]
 
@@ -67,9 +68,12 @@ def test_a_skipped_skill_is_counted_and_explained_on_request(two_skills: Path) -
     assert explained.stderr.startswith(f"{bad / 'SKILL.md'}:1: error: There is no frontmatter.")
 
 
-def test_without_skills_it_says_where_it_looked(tmp_path: Path) -> None:
+def test_without_skills_it_says_where_it_looked_and_how_to_get_some(tmp_path: Path) -> None:
     ended = skillkit("list", "--skills", tmp_path)
     assert (ended.returncode, ended.stdout) == (0, f"No skills found. Looked in: {tmp_path}\n")
+    named = re.findall(r"skillkit (\w+)", ended.stderr)
+    assert named == ["add", "new", "demo"]
+    assert set(named) <= set(COMMANDS)
 
 
 def test_a_folder_that_does_not_exist_is_an_error_with_a_remedy(tmp_path: Path) -> None:

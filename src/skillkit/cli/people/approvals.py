@@ -42,7 +42,7 @@ def approvals(ctx: click.Context, window: bool, state_dir: Path | None) -> None:
 
     \b
     Examples:
-      skillkit approvals list                      what is waiting
+      skillkit approvals list                            what is waiting
       skillkit approvals show 3f2a81c09d4e               all about one question
       skillkit approvals answer 3f2a81c09d4e yes_once    see it and answer it
       skillkit approvals sessions                        what you approved for a session

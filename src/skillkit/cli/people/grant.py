@@ -90,6 +90,7 @@ def grant() -> None:
 
     \b
     Examples:
+      skillkit grant weather --host api.example.com       let it reach this host
       skillkit grant weather --secret WEATHER_API_KEY     pass it this key
       skillkit grant report --read ~/data --variable TEAM
       skillkit grant list                                 who has what

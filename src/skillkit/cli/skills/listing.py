@@ -20,6 +20,10 @@ from skillkit.present.terminal import columns, width_of
 __all__ = ["list_command"]
 
 MANY_FOLDERS = 2_000
+HOW_TO_GET_ONE = (
+    "hint: 'skillkit add OWNER/REPO' gets some, 'skillkit new NAME' makes one, 'skillkit demo --copy skills' copies "
+    "examples; --skills FOLDER looks elsewhere."
+)
 
 
 @click.command("list")
@@ -92,7 +96,7 @@ def _show_skills(found: Mapping[str, Sequence[SkillMetadata]], manager: SkillMan
             ", ".join(str(root.path) for root in manager.roots) or "./skills, ./.agents/skills, ~/.claude/skills ..."
         )
         click.echo(f"No skills found. Looked in: {visible(looked_in)}")
-        click.echo("hint: 'skillkit new NAME' makes one; --skills FOLDER looks elsewhere.", err=True)
+        click.echo(HOW_TO_GET_ONE, err=True)
         return
     rows = [("SKILL", "FROM", "HOST", "DESCRIPTION")]
     for name, places in found.items():

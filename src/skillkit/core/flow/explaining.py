@@ -40,7 +40,7 @@ def explained(prepared: PreparedRun, result: ScriptExecutionResult, policy: Scri
         if outside := _outside(needs, result):
             told = f"It uses {outside.name}, which is outside the walls: {outside.remedy}"
             return replace(result, hint=told, needs=(outside,))
-        said = "" if result.timed_out else _hint(policy, needs, result)
+        said = "" if result.timed_out else _hint(policy, needs, result, prepared.command.skill_name)
         result = replace(result, needs=_lacked(needs, result))
     if not said:
         return result
@@ -67,17 +67,26 @@ def _outside(needs: Iterable[Need], result: ScriptExecutionResult) -> Need | Non
     return None
 
 
-def _hint(policy: ScriptPolicy, needs: Collection[Need], result: ScriptExecutionResult) -> str:
+def _hint(policy: ScriptPolicy, needs: Collection[Need], result: ScriptExecutionResult, skill_name: str) -> str:
     """Of a failure: what is set here and was not given; where the network is closed, the hosts that it names."""
     kinds = [kind for kind in ("secret", "variable") if kind in policy.grantable]
     held = [need for need in needs if need.kind in kinds and need.remedy.startswith(BY_GRANT)]
     named = [need for need in held if need.name in result.stderr or need.name in result.stdout]
     named = named or ([] if result.hint else held)
     told = [f"{need.name} is set here, but was not passed to it: {need.remedy}" for need in named]
+    unset = [need for need in needs if need.kind in kinds and result.hint.startswith(f"{need.name} is not set")]
+    told += [_unset(need, skill_name) for need in unset]
     if NETWORK in result.hint and "host" in policy.grantable:
         hosts = [need for need in needs if need.kind == "host" and need.remedy.startswith(BY_GRANT) and need.grant]
         told += [f"{need.name} alone is opened by: {need.remedy}" for need in hosts]
     return " ".join(told[:HINTED])
+
+
+def _unset(need: Need, skill_name: str) -> str:
+    """Two steps: there must be a value before it can be given."""
+    kept = f" or keep it ({need.remedy})" if need.kind == "secret" else ""
+    given = f"{BY_GRANT}{shlex.quote(skill_name)} --{need.kind} {need.name}"
+    return f"{need.name} is not set; set it here{kept}, then: {given}"
 
 
 def _lacked(needs: Iterable[Need], result: ScriptExecutionResult) -> tuple[Need, ...]:

@@ -185,7 +185,19 @@ def test_a_variable_that_is_withheld_is_named(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("how", UNSET)
 def test_a_variable_that_is_not_set_is_named(tmp_path: Path, how: str) -> None:
     name, text = UNSET[how]
-    assert run(tmp_path, {name: text}).hint.startswith("ZEBRA_API_KEY is not set; set it here")
+    by_grant = (
+        "ZEBRA_API_KEY is not set; set it here or keep it (skillkit secret set demo ZEBRA_API_KEY), "
+        "then: skillkit grant demo --secret ZEBRA_API_KEY"
+    )
+    assert run(tmp_path, {name: text}).hint == by_grant
+    by_policy = "ZEBRA_API_KEY is not set; set it here, and name it in the policy key pass_environment."
+    assert run(tmp_path, {name: text}, policy=replace(WALLS, grantable=())).hint == by_policy
+
+
+def test_a_variable_that_holds_no_key_is_set_and_then_given(tmp_path: Path) -> None:
+    files = {"scripts/run.py": "import os\nos.environ['ZEBRA_REGION']"}
+    told = "ZEBRA_REGION is not set; set it here, then: skillkit grant demo --variable ZEBRA_REGION"
+    assert run(tmp_path, files).hint == told
 
 
 @pytest.mark.parametrize(
