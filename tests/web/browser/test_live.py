@@ -78,9 +78,9 @@ def test_the_hosts_of_a_run_come_and_change_by_themselves_and_disturb_nobody(sit
     runs = page.get_by_role("region", name="Runs that go on")
     expect(runs).not_to_be_visible()
     with RunningRuns(StateStore(site.world.folder)).telling(7, COMMAND, NOTHING_MASKED) as tell:
-        tell([HostUse("api.example.com:443", "", 1, 10, 1234)])
+        tell.hosts([HostUse("api.example.com:443", "", 1, 10, 1234)])
         expect(runs).to_contain_text("1,234")
-        tell([HostUse("api.example.com:443", "", 1, 10, 5678), HostUse("evil.test:443", "is not among them", 1)])
+        tell.hosts([HostUse("api.example.com:443", "", 1, 10, 5678), HostUse("evil.test:443", "is not among them", 1)])
         expect(runs).to_contain_text("5,678")
         expect(runs).to_contain_text("evil.test:443")
         assert page.evaluate("document.querySelector('h1').dataset.mine") == "yes", "the rest of the page stays"
