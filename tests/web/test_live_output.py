@@ -94,13 +94,13 @@ def test_a_run_that_is_over_at_once_can_still_be_read(tmp_path: Path, visit: Vis
         with in_threads(1, lambda: manager.execute_skill_script("demo", "talk.py")) as (ran,):
             visit.answer(only_pending(visit.world).id, "yes_once")
             assert ran.result(60).stdout == "all done\n"
-        assert "Ended: scripts/talk.py of demo" in shown(visit, "/")
+        assert "Ended scripts/talk.py of demo after" in shown(visit, "/")
         (ended,) = visit.world.running(with_ended=True)
         page = shown(visit, f"/audit/{ended.run}")
         assert "all done" in page
         assert "Succeeded" in page
         assert "the record keeps none of it" in page
-    assert "Ended:" not in shown(visit, "/")
+    assert "Ended scripts" not in shown(visit, "/")
 
 
 def test_of_a_run_that_was_approved_elsewhere_nothing_is_kept(tmp_path: Path, visit: Visit) -> None:

@@ -30,17 +30,20 @@ DIFF = "@@ -1,3 +1,4 @@\n same\n-was\n+import urllib.request\n+urllib.request.ur
 
 
 def first_run(*argv: str, **changes: Any) -> Prompt:
-    kinds = {"delete": 95, "network": 40, "process": 20, "credentials": 60}
+    kinds = {
+        "delete": (95, "Deletes everything with shutil.rmtree: the home folder."),
+        "network": (60, "Talks to the network with urllib.request.urlopen: api.example.org."),
+        "process": (20, "Starts programs with subprocess.run: notify-send {}."),
+        "credentials": (60, "Reads the environment variable WEATHER_API_KEY."),
+    }
     shown = script_prompt(
         skill="csv-report",
         origin="/home/ana/work/skills/csv-report",
         changes=None,
         commands=(PromptCommand("scripts/report.py", argv or ("data.csv", "--top", "5"), "", SOURCE, "python3"),),
         risks=tuple(
-            RiskFlag(
-                kind, f"Does {kind} in a sentence of usual length.", "scripts/report.py", at, weight, kind == "network"
-            )
-            for at, (kind, weight) in enumerate(kinds.items(), 1)
+            RiskFlag(kind, told, "scripts/report.py", at, weight, kind in ("network", "credentials"))
+            for at, (kind, (weight, told)) in enumerate(kinds.items(), 1)
         ),
         marks=(
             ReachMark("network", "no network", "closed"),

@@ -21,6 +21,7 @@ from skillkit.core.store.world import World
 from skillkit.core.values.hosts import HostUse
 from skillkit.web.context import context_of
 from skillkit.web.html import Refusal, refuse, render
+from skillkit.web.views.timeline import timeline_of
 
 __all__ = ["audit_page", "run_page", "running_page", "running_values", "runs_by_request"]
 
@@ -59,6 +60,7 @@ def audit_page(request: Request) -> Response:
         "sessions": sorted({run.session for run in runs} - {""}),
         "wanted": wanted,
         "runs": found,
+        "timeline": timeline_of((run.moment, run.outcome) for run in found),
         "listed": RUNS_LISTED,
     }
     return render(request, "audit", values)
