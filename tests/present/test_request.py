@@ -226,6 +226,9 @@ def test_a_risk_that_the_walls_stop_says_so_and_a_tick_that_opens_it_too() -> No
     assert "opens a connection (a.py:2; blocked by the walls)" in prompt_text(question(prompt), 100)
     asked = question(prompt, grants=(Tick("host:a.example", "the host a.example"),))
     assert "blocked by the walls, unless you tick more" in prompt_text(asked, 100)
+    assert "blocked by the walls, unless you tick more" in source_text(prompt, 100, ticks=asked.grants), (
+        "and so all pages"
+    )
 
 
 def test_several_flags_of_one_line_are_one_thing_to_look_at() -> None:

@@ -130,13 +130,20 @@ def whole_text(prompt: Prompt, width: int) -> str:
     return _joined(_script_parts(prompt, Layout(width, has_keys=False), None))
 
 
-def source_text(prompt: Prompt, width: int, files: Iterable[tuple[str, str]] = (), *, color: bool = False) -> str:
+def source_text(
+    prompt: Prompt,
+    width: int,
+    files: Iterable[tuple[str, str]] = (),
+    *,
+    ticks: Sequence[Tick] = (),
+    color: bool = False,
+) -> str:
     """Everything that would run, in full: for each script its arguments, its input and its source.
 
     `files` are the other files of the skill with their texts: a yes for the session is for them too.
     """
     layout = Layout(width, color)
-    parts = [all_risk_lines(prompt, layout)]
+    parts = [all_risk_lines(prompt, layout, ticks)]
     for number, command in enumerate(prompt.commands, 1):
         suffix = _suffix_for(number, prompt)
         parts += [

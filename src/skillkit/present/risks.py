@@ -27,8 +27,8 @@ def risk_lines(prompt: Prompt, layout: Layout, ticks: Sequence[Tick], terse: int
     return [*flags, *(more if terse < MOST_TERSE else [])]
 
 
-def all_risk_lines(prompt: Prompt, layout: Layout) -> list[str]:
-    flags = [(risk, stopped_words(risk)) for risk in prompt.risks_by_weight]
+def all_risk_lines(prompt: Prompt, layout: Layout, ticks: Sequence[Tick] = ()) -> list[str]:
+    flags = [(risk, stopped_words(risk, ticks)) for risk in prompt.risks_by_weight]
     return _flag_lines(flags, layout) or layout.said("Risks", NO_RISKS)
 
 
