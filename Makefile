@@ -73,8 +73,9 @@ coverage: $(VENV)/.dev-ready system  ## branches of the core that its tests take
 test-versions: system  ## the core's tests on every Python that is here
 	tools/test-versions
 
-screenshots: $(VENV)/.dev-ready system  ## docs/images: every view of the approval page
+screenshots: $(VENV)/.dev-ready system  ## docs/images: every view of the approval page; build/question: the question in every situation
 	$(BIN)/python tools/screenshots
+	PYTHONPATH=tests $(BIN)/python tools/screenshots/question.py
 
 system:
 	@tools/system-packages

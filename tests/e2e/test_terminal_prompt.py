@@ -327,7 +327,16 @@ def test_a_person_sees_all_that_they_must_know_without_scrolling(columns: int, r
     prompt = script_prompt(
         commands=(PromptCommand("scripts/report.py", ("data.csv", "--top", "5"), "", source, "python3"),),
         changes=None if is_new else (FileChange("changed", "scripts/report.py", added, 0, 90),),
-        risks=tuple(RiskFlag(kind, f"Does {kind}.", "scripts/report.py", at, 60) for at, kind in enumerate(kinds, 1)),
+        risks=tuple(
+            RiskFlag(
+                kind,
+                f"Does {kind}. Told in a sentence as long as the longest of real ones.",
+                "scripts/report.py",
+                at,
+                60,
+            )
+            for at, kind in enumerate(kinds, 1)
+        ),
         walls=tuple(f"Sentence {number} about walls, of which there are as many as real ones." for number in range(9)),
     )
     with Terminal(columns=columns, rows=rows) as terminal:

@@ -10,8 +10,17 @@ import pytest
 from support.terminals import question, script_prompt
 
 from skillkit.core.values.needs import Need
-from skillkit.core.values.questions import SINGLE_USE, FileChange, Option, OptionRequest, PromptCommand, RiskFlag, Tick
-from skillkit.present.request import decision_text, diff_text, prompt_text, source_text, whole_text
+from skillkit.core.values.questions import (
+    SINGLE_USE,
+    FileChange,
+    Option,
+    OptionRequest,
+    PromptCommand,
+    ReachMark,
+    RiskFlag,
+    Tick,
+)
+from skillkit.present.request import decision_text, diff_text, prompt_text, source_text, walls_text, whole_text
 
 
 def test_the_whole_question_at_a_glance() -> None:
@@ -217,6 +226,9 @@ def test_a_risk_that_the_walls_stop_says_so_and_a_tick_that_opens_it_too() -> No
     assert "opens a connection (a.py:2; blocked by the walls)" in prompt_text(question(prompt), 100)
     asked = question(prompt, grants=(Tick("host:a.example", "the host a.example"),))
     assert "blocked by the walls, unless you tick more" in prompt_text(asked, 100)
+    assert "blocked by the walls, unless you tick more" in source_text(prompt, 100, ticks=asked.grants), (
+        "and so all pages"
+    )
 
 
 def test_several_flags_of_one_line_are_one_thing_to_look_at() -> None:
@@ -267,10 +279,45 @@ def test_all_that_must_be_known_fits_the_screen(columns: int, rows: int, is_new:
     assert sum(f"Does {kind}." in text for kind in kinds) == 3
 
 
+@pytest.mark.parametrize("is_new", [True, False], ids=["first run", "changed"])
+@pytest.mark.parametrize("ticks", [0, 3, 5])
+def test_sentences_as_long_as_real_ones_fit_the_smallest_screen_too(is_new: bool, ticks: int) -> None:
+    """Each of these takes two or three rows where there is room for them; then the command was out of sight."""
+    place = "scripts/forecast.py"
+    told = {
+        "credentials": ("Names .netrc, where secrets are kept, and reads what stands in it.", True),
+        "process": ("Starts programs with subprocess.run: notify-send {} --urgency critical.", False),
+        "network": ("Talks to the network with urllib.request.urlopen: api.weather.example.", True),
+        "delete": ("Deletes files with shutil.rmtree: the folder that it was given.", False),
+    }
+    risks = tuple(RiskFlag(kind, said, place, at, 50, no) for at, (kind, (said, no)) in enumerate(told.items(), 1))
+    diff = "@@ -1,9 +1,9 @@\n" + "".join(f"-was {number}\n+is {number}\n" for number in range(30))
+    marks = ("no network", "writes the workspace", "no keys", "own home, kept")
+    prompt = script_prompt(
+        origin="/home/ana/work/a-project-with-a-long-name/.claude/skills/weather",
+        reasons=("Policy asks a person again, because the skill changed since it was approved.",),
+        risks=risks,
+        walls=ORDINARY_WALLS,
+        marks=tuple(ReachMark(words.split()[-1], words, "open") for words in marks),
+        changes=None if is_new else (FileChange("changed", place, diff, 0, 30),),
+        commands=(PromptCommand(place, ("Lake Garda", "--days", "3"), "", "import os\n" * 40, "python3"),),
+    )
+    offered = tuple(Tick(f"host:{number}.example", f"the host {number}.example") for number in range(ticks))
+    text = prompt_text(question(prompt, grants=offered), 80, rows=21)
+    assert text.count("\n") <= 21
+    must = ['python3 scripts/forecast.py "Lake Garda" --days 3', "own home, kept", "blocked by the walls"]
+    must += ["import os" if is_new else "+is 0", *(f"the host {number}." for number in range(ticks)), "3  No"]
+    assert [words for words in must if words not in text] == []
+    assert sum(said[:20] in text for said, _ in told.values()) == 3
+    walls = walls_text(prompt, 80)
+    assert prompt.origin in "".join(walls.replace("│", "").split())
+    assert "because the skill changed" in walls, "what has no room is one key away"
+
+
 def test_whatever_does_not_fit_the_command_and_the_answers_stay() -> None:
     command = PromptCommand("scripts/a.py", ("x" * 9_000, *["word"] * 900), "in\n" * 500, "line\n" * 900, "python3")
     prompt = script_prompt(commands=(command,), origin="/o" * 400, skill="s" * 900)
     text = prompt_text(question(prompt), 80, rows=21)
     assert "python3 scripts/a.py" in text
-    assert text.count("\n") < 40
+    assert text.count("\n") <= 21
     assert text.endswith("3  No                   nothing runs\n")

@@ -226,7 +226,8 @@ class _Question:
             text = file_text(path) if room > 0 else "[not read: there is too much; see it in its folder]"
             room -= len(text)
             texts.append((name, text))
-        return source_text(self._prompt, columns, texts, color=self._screen.has_color)
+        ticks, color = self._request.grants, self._screen.has_color
+        return source_text(self._prompt, columns, texts, ticks=ticks, color=color)
 
     def _keys_that_answer(self) -> str:
         *digits, last = (str(number) for number in range(1, len(self._request.options) + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from skillkit.chat.events import Event, Note
+from skillkit.chat.markdown import Markdown
 from skillkit.core.paths import is_own_state
 from skillkit.core.values.questions import Approver, Cancel, OptionAnswer, OptionRequest
 from skillkit.core.values.text import visible
@@ -78,6 +80,7 @@ class Screen:
         self.has_color = is_terminal and not os.environ.get("NO_COLOR")
         self._is_lively = is_terminal
         self._safe = SafeText()
+        self._markdown = Markdown(shutil.get_terminal_size().columns) if self.has_color else None
         self._is_at_start = True
         self._is_broken = False  # a line that goes on below what came between
         self._is_waiting = False
@@ -88,7 +91,8 @@ class Screen:
     def show(self, event: Event) -> None:
         self.stop_waiting()
         if isinstance(event, Text):
-            self._show_text(self._safe.make_visible(event.text))
+            text = self._safe.make_visible(event.text)
+            self._show_text(self._markdown.feed(text) if self._markdown else text)
         elif isinstance(event, Note):
             self._held.append(event.text)
         else:
@@ -154,6 +158,7 @@ class Screen:
         """The answer is over, however it ended: the next words begin a line."""
         self.stop_waiting()
         self._safe.finish()
+        self._show_rest(is_over=True)
         self.begin_line()
         self._show_held()
         self._out.flush()
@@ -164,9 +169,15 @@ class Screen:
             self._is_asking = True
             if self._is_lively:
                 self.stop_waiting()
+                self._show_rest(is_over=False)
                 self.begin_line()
                 self._show_held()
             self._out.flush()
+
+    def _show_rest(self, *, is_over: bool) -> None:
+        """What waited for the end of a span or of a table."""
+        if self._markdown:
+            self._show_text(self._markdown.finish(is_over=is_over))
 
     def begin_line(self) -> None:
         if not self._is_at_start:

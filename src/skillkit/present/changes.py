@@ -16,9 +16,12 @@ ADDED_ROWS = 3
 ALL = 1 << 62
 LISTED = 8
 NAME_ROWS = 4
+DIFF_INDENT = 2
 
 
-def change_lines(prompt: Prompt, layout: Layout, rows: int, *, only_added: bool = False) -> list[str]:
+def change_lines(
+    prompt: Prompt, layout: Layout, rows: int, *, only_added: bool = False, on_one_row: bool = False
+) -> list[str]:
     """What differs from the last approval: what is new in all files, then of the rest as much as there is room for."""
     lines = layout.said("New", f"{news_of(prompt)}{layout.more('d') if prompt.changes else ''}")
     changes = prompt.changes or ()
@@ -28,7 +31,7 @@ def change_lines(prompt: Prompt, layout: Layout, rows: int, *, only_added: bool 
         file_characters=ALL,
         all_characters=ALL,
         all_lines=rows,
-        added_characters=ADDED_ROWS * layout.room,
+        added_characters=layout.room - DIFF_INDENT if on_one_row else ADDED_ROWS * layout.room,
         other_characters=layout.room,
     )
     unseen = prompt.unseen
@@ -39,7 +42,9 @@ def change_lines(prompt: Prompt, layout: Layout, rows: int, *, only_added: bool 
         unseen += short.unseen
         if has_added(short.text) or (number < listed and not only_added):
             text = "\n".join(filter(has_added, lines_of(short.text))) if only_added else short.text
-            lines += [*_change_heading(change, layout), *_diff_lines(text, layout)]
+            heading = f"{change.kind:<7}  {change.path}"
+            lines += layout.row("", heading, style=CYAN) if on_one_row else _change_heading(change, layout)
+            lines += _diff_lines(text, layout)
     return [*lines, *_unseen_lines(unseen, layout)]
 
 

@@ -35,7 +35,9 @@ __all__ = [
     "is_plain_word",
     "marks_of",
     "news_of",
+    "place_of",
     "scopes_of",
+    "stopped_shortly",
     "stopped_words",
 ]
 
@@ -127,6 +129,19 @@ def stopped_words(risk: RiskFlag, ticks: Sequence[Tick] = ()) -> str:
     kinds = OPENED_BY.get(risk.kind, ())
     is_offered = any(tick.id.startswith(kinds) or tick.id == SAME_AGAIN for tick in ticks) if kinds else False
     return f"{BLOCKED}, unless you tick more" if is_offered else BLOCKED
+
+
+def stopped_shortly(stopped: str) -> str:
+    """The same words where there is room for few."""
+    return stopped.replace(f"{BLOCKED}, unless you tick more", "blocked, unless ticked")
+
+
+def place_of(risk: RiskFlag, prompt: Prompt) -> str:
+    """Where it stands: by its line alone where one script would run and it is in that."""
+    is_own = len(prompt.commands) == 1 and risk.path == prompt.commands[0].script
+    if risk.line <= 0:
+        return risk.path
+    return f"line {risk.line}" if is_own else f"{risk.path}:{risk.line}"
 
 
 def news_of(prompt: Prompt) -> str:

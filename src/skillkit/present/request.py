@@ -6,19 +6,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from skillkit.core.values.questions import Option, OptionRequest, Prompt, PromptCommand, RiskFlag, Tick
-from skillkit.core.values.text import grouped, plural
+from skillkit.core.values.questions import Option, OptionRequest, Prompt, PromptCommand, Tick
+from skillkit.core.values.text import plural
 from skillkit.present.changes import change_lines, lines_of, whole_changes
 from skillkit.present.glance import (
-    NO_RISKS,
     as_word,
     command_words,
     decision_words,
-    glance_of,
     marks_of,
     scopes_of,
-    stopped_words,
 )
+from skillkit.present.risks import MOST_TERSE, all_risk_lines, risk_lines
 from skillkit.present.terminal import BOLD, DIM, GREEN, YELLOW, Layout, cut, harmless, width_of
 
 __all__ = [
@@ -45,7 +43,6 @@ FEWEST_ROWS = 2
 DIFF_ROWS = 12
 NAME_ROWS = 4
 GIVEN_ROWS = 10
-KIND_COLUMNS = 14
 SEPARATOR = " · "
 ROW_MARKS = 4  # columns that say that a command goes on
 
@@ -60,6 +57,8 @@ class Detail(NamedTuple):
     """The sentences about walls and needs, not only their marks."""
     is_spaced: bool = True
     has_digest: bool = True
+    terse: int = 0
+    """From 1 on each risk and name has one row; with 2, where it comes from and why it is asked are behind `w`."""
 
 
 # From the richest: the first that fits a screen is shown. The last has what a person must know and no more.
@@ -68,7 +67,8 @@ DETAILS = (
     *(Detail(source=rows) for rows in (15, 10, 5)),
     *(Detail(source=rows, has_walls=False) for rows in (20, 15, 10, 5)),
     *(Detail(rows, rows, 2, has_walls=False, is_spaced=False) for rows in range(12, 3, -1)),
-    *(Detail(rows, rows, 2, has_walls=False, is_spaced=False, has_digest=False) for rows in (4, 3, 2, 1)),
+    *(Detail(rows, rows, 2, has_walls=False, is_spaced=False, has_digest=False) for rows in (4, 3)),
+    *(Detail(rows, rows, 2, False, False, False, terse) for terse in (1, 2) for rows in (4, 3, 2, 1)),
 )
 
 
@@ -130,13 +130,20 @@ def whole_text(prompt: Prompt, width: int) -> str:
     return _joined(_script_parts(prompt, Layout(width, has_keys=False), None))
 
 
-def source_text(prompt: Prompt, width: int, files: Iterable[tuple[str, str]] = (), *, color: bool = False) -> str:
+def source_text(
+    prompt: Prompt,
+    width: int,
+    files: Iterable[tuple[str, str]] = (),
+    *,
+    ticks: Sequence[Tick] = (),
+    color: bool = False,
+) -> str:
     """Everything that would run, in full: for each script its arguments, its input and its source.
 
     `files` are the other files of the skill with their texts: a yes for the session is for them too.
     """
     layout = Layout(width, color)
-    parts = [_all_risk_lines(prompt, layout)]
+    parts = [all_risk_lines(prompt, layout, ticks)]
     for number, command in enumerate(prompt.commands, 1):
         suffix = _suffix_for(number, prompt)
         parts += [
@@ -153,10 +160,11 @@ def source_text(prompt: Prompt, width: int, files: Iterable[tuple[str, str]] = (
 
 
 def walls_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
-    """What the marks stand for, in sentences; what it needs, and what an approval is for."""
+    """What the marks stand for, in sentences; what it needs, whence it comes, and what an approval is for."""
     layout = Layout(width, color)
     walls = layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
-    return _joined([walls, need_lines(prompt, layout), layout.quoted("Digest", [prompt.digest])])
+    asked = [*layout.quoted("From", [prompt.origin]), *layout.quoted("Why asked", prompt.reasons)]
+    return _joined([walls, need_lines(prompt, layout), asked, layout.quoted("Digest", [prompt.digest])])
 
 
 def diff_text(prompt: Prompt, width: int, *, color: bool = False) -> str:
@@ -196,18 +204,24 @@ def _script_parts(
     """In the order in which a person needs them; without a detail, all of each."""
     many = len(prompt.commands)
     given_rows = None if detail is None else _share(detail.given, many)
+    is_shortest = detail is not None and detail.terse == MOST_TERSE
     yield [layout.painted("May this script run?" if many == 1 else f"May these {many} scripts run?", BOLD)]
-    yield _who_lines(prompt, layout)
-    yield _risk_lines(prompt, layout, ticks) if detail else _all_risk_lines(prompt, layout)
+    terse = detail.terse if detail else 0
+    yield _who_lines(prompt, layout, terse)
+    yield risk_lines(prompt, layout, ticks, terse) if detail else all_risk_lines(prompt, layout)
     yield (
         list(chain(*whole_changes(prompt, layout)))
         if detail is None
-        else change_lines(prompt, layout, detail.news, only_added=not detail.is_spaced)
+        else change_lines(prompt, layout, detail.news, only_added=not detail.is_spaced, on_one_row=terse > 0)
     )
     yield [
         line
         for number, command in enumerate(prompt.commands, 1)
-        for line in _given_lines(command, layout, _suffix_for(number, prompt), limit=given_rows, is_told=True)
+        for line in (
+            _counted_lines(command, layout, _suffix_for(number, prompt))
+            if is_shortest
+            else _given_lines(command, layout, _suffix_for(number, prompt), limit=given_rows, is_told=True)
+        )
     ]
     if detail is None or detail.has_walls:
         yield layout.quoted("Walls", prompt.walls) or layout.said("Walls", "none")
@@ -239,65 +253,42 @@ def _share(rows: int, many: int) -> int:
     return max(rows // many, min(rows, FEWEST_ROWS))
 
 
-def _who_lines(prompt: Prompt, layout: Layout) -> list[str]:
+def _who_lines(prompt: Prompt, layout: Layout, terse: int) -> list[str]:
     """The literal command first; then whose it is, why it is asked, and what it could reach."""
     lines = [
         line
         for number, command in enumerate(prompt.commands, 1)
-        for line in _command_lines(command, layout, f"Runs{_suffix_for(number, prompt)}")
+        for line in _command_lines(
+            command, layout, f"Runs{_suffix_for(number, prompt)}", NAME_ROWS - (terse == MOST_TERSE)
+        )
     ]
-    lines += layout.quoted("Skill", [prompt.skill], limit=NAME_ROWS)
-    lines += layout.quoted("From", [prompt.origin], limit=NAME_ROWS)
-    if prompt.signer:
-        lines += layout.quoted("Signed by", [prompt.signer], limit=NAME_ROWS)
-    lines += layout.quoted("Why asked", prompt.reasons)
+    told = [("Skill", prompt.skill), ("From", prompt.origin), ("Signed by", prompt.signer)]
+    if terse:
+        lines += [row for label, text in told[::terse] if text for row in layout.row(label, text)]
+        lines += layout.row("Why asked", " ".join(prompt.reasons)) if prompt.reasons and terse == 1 else []
+    else:
+        lines += [row for label, text in told if text for row in layout.quoted(label, [text], limit=NAME_ROWS)]
+        lines += layout.quoted("Why asked", prompt.reasons)
     return [*lines, *layout.quoted("Reach", [SEPARATOR.join(mark.words for mark in marks_of(prompt))], limit=NAME_ROWS)]
 
 
-def _command_lines(command: PromptCommand, layout: Layout, label: str) -> list[str]:
+def _command_lines(command: PromptCommand, layout: Layout, label: str, limit: int = NAME_ROWS) -> list[str]:
     """Broken between words alone, as a shell goes on behind a backslash; what has no room is counted."""
     words = [harmless(word) for word in command_words(command)]
     rows, kept = [""], 0
     for word in words:
         more = f"{rows[-1]} {word}".strip() if rows[-1] or len(rows) == 1 else f"  {word}"
         if width_of(more) > layout.room - ROW_MARKS and rows[-1]:
-            if len(rows) == NAME_ROWS:
+            if len(rows) == limit:
                 break
             rows[-1] += " \\"
             rows.append(f"  {word}")
         else:
             rows[-1] = more
         kept += 1
-    lines = layout.quoted(label, rows, at_words=False, limit=NAME_ROWS, style=BOLD)
+    lines = layout.quoted(label, rows, at_words=False, limit=limit, style=BOLD)
     left = len(words) - kept
     return [*lines, *(layout.said("", f"{plural(left, 'more word')}{layout.more('v')}") if left else [])]
-
-
-def _risk_lines(prompt: Prompt, layout: Layout, ticks: Sequence[Tick]) -> list[str]:
-    """The heaviest, each with its place and whether the walls stop it."""
-    glance = glance_of(prompt, ticks)
-    if not glance.risks:
-        return layout.said("Risks", NO_RISKS)
-    more = layout.said("", f"{grouped(glance.more_risks)} more{layout.more('v')}") if glance.more_risks else []
-    return [*_flag_lines(glance.risks, layout), *more]
-
-
-def _all_risk_lines(prompt: Prompt, layout: Layout) -> list[str]:
-    flags = [(risk, stopped_words(risk)) for risk in prompt.risks_by_weight]
-    return _flag_lines(flags, layout) or layout.said("Risks", NO_RISKS)
-
-
-def _flag_lines(flags: Sequence[tuple[RiskFlag, str]], layout: Layout) -> list[str]:
-    kinds = [cut(harmless(risk.kind.replace("_", " ")), KIND_COLUMNS) for risk, _ in flags]
-    column = max(map(width_of, kinds), default=0)
-    lines: list[str] = []
-    for kind, (risk, stopped) in zip(kinds, flags, strict=True):
-        place = f"{risk.path}:{risk.line}" if risk.line > 0 else risk.path
-        told = f"{risk.message} ({'; '.join(filter(None, (place, stopped)))})"
-        start = kind + " " * (column - width_of(kind) + 2)
-        style = DIM if stopped else YELLOW
-        lines += layout.quoted("" if lines else "Risks", [told], style=style, start=start, limit=NAME_ROWS)
-    return lines
 
 
 def _given_lines(
@@ -309,6 +300,12 @@ def _given_lines(
     lines = [] if told else _argument_lines(command.argv, layout, f"Arguments{suffix}", limit=limit)
     given = command.stdin.split("\n") if command.stdin else []
     return [*lines, *layout.quoted(f"Input{suffix}", given, at_words=False, limit=limit)]
+
+
+def _counted_lines(command: PromptCommand, layout: Layout, suffix: str) -> list[str]:
+    """Only how much it is given, where there is no room for more; its words stand in the command as far as they fit."""
+    given = plural(len(command.stdin), "character") if command.stdin else ""
+    return layout.said(f"Input{suffix}", f"{given}{layout.more('v')}") if given else []
 
 
 def _argument_lines(argv: Sequence[str], layout: Layout, label: str, *, limit: int | None) -> list[str]:

@@ -182,6 +182,13 @@ class Layout(NamedTuple):
                 rows.append(f"{gutter} {self.painted(prefix, DIM)}{self.painted(piece, style)}".rstrip())
         return self._labelled(label, rows)
 
+    def row(self, label: str, text: str, *, style: str = "", start: str = "", end: str = "") -> list[str]:
+        """The same on one row: what has no room between start and end is left out, and that is seen."""
+        room = max(self.room - width_of(start) - 2, SHORTEST_PIECE)  # what marks a cut is wide on some terminals
+        last = cut(harmless(end), room // 2)
+        told = cut(harmless(text), max(room - width_of(last) - bool(last), SHORTEST_PIECE))
+        return self.quoted(label, [f"{told} {last}".rstrip()], style=style, start=start, at_words=False)
+
     def _pieces(self, line: str, start: str, *, at_words: bool, limit: int | None) -> Iterator[tuple[str, str]]:
         room = max(self.room - len(start), SHORTEST_PIECE)
         # One row more than is shown: a line of megabytes is not worth the work, and its rest must not go unsaid.

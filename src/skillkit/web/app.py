@@ -21,7 +21,7 @@ from skillkit.web.html import Refusal, api_error, is_api, path_within, problem_p
 from skillkit.web.live import Events
 from skillkit.web.preparations import Preparations
 from skillkit.web.views import answers, api, packages, requests
-from skillkit.web.views.audit import audit_page, run_page
+from skillkit.web.views.audit import audit_page, run_page, running_page
 from skillkit.web.views.skills import skill_page, skills_page
 from skillkit.web.views.standing import end_page, standing_page
 
@@ -71,6 +71,7 @@ def _routes() -> list[BaseRoute]:
         Route("/history", requests.history_page),
         Route("/audit", audit_page),
         Route("/audit/{number:int}", run_page),
+        Route("/running", running_page),
         Route("/packages/{name:path}", packages.start_page, methods=["POST"]),
         Route("/packages/{name:path}", packages.packages_page),
         Route("/standing", standing_page),

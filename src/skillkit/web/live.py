@@ -56,7 +56,9 @@ class Subscription:
 
     def now(self) -> Pending:
         found = self._world.pending_ids()
-        return Pending(_version(found), tuple(name for _, name in found), _version(self._world.running()))
+        return Pending(
+            _version(found), tuple(name for _, name in found), _version(self._world.running(with_ended=True))
+        )
 
     def add(self, listener: Callable[[Pending], None]) -> None:
         with self._lock:

@@ -23,7 +23,7 @@ import os, signal, sys
 from pathlib import Path
 from test_running import USES, telling
 with telling(Path(sys.argv[1]), 7) as tell:
-    tell(USES)
+    tell.hosts(USES)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -49,14 +49,14 @@ def test_what_a_run_tells_is_seen_by_others_until_it_ends(tmp_path: Path) -> Non
     world = World(tmp_path)
     with telling(tmp_path, 7) as tell:
         assert world.running() == []
-        tell(USES[:1])
-        tell(USES)
+        tell.hosts(USES[:1])
+        tell.hosts(USES)
         (found,) = world.running()
         assert (found.run, found.skill, found.script) == (7, COMMAND.skill_name, COMMAND.script_name)
         assert found.hosts == tuple(USES)
     assert world.running() == []
     assert rows(tmp_path) == []
-    tell(USES)
+    tell.hosts(USES)
     assert rows(tmp_path) == [], "whoever tells late writes nothing"
 
 
@@ -75,13 +75,13 @@ def test_what_a_killed_process_left_is_shown_to_nobody_and_goes_with_the_next_ru
     assert rows(tmp_path) == [7]
     assert World(tmp_path).running() == []
     with telling(tmp_path, 8) as tell:
-        tell(USES)
+        tell.hosts(USES)
         assert rows(tmp_path) == [8]
 
 
 def test_a_key_in_the_name_of_a_host_is_masked(tmp_path: Path) -> None:
     with telling(tmp_path, 7, Masker(["hunter22hunter22"])) as tell:
-        tell([HostUse("hunter22hunter22.evil.test:443", "hunter22hunter22.evil.test is closed", 1)])
+        tell.hosts([HostUse("hunter22hunter22.evil.test:443", "hunter22hunter22.evil.test is closed", 1)])
         assert "hunter22" not in repr(World(tmp_path).running())
 
 
@@ -89,4 +89,4 @@ def test_a_key_in_the_name_of_a_host_is_masked(tmp_path: Path) -> None:
 def test_a_store_that_is_away_ends_no_run(tmp_path: Path) -> None:
     (tmp_path / "state.sqlite3").mkdir()
     with RunningRuns(open_store(tmp_path)).telling(7, COMMAND, NOTHING_MASKED) as tell:
-        tell(USES)
+        tell.hosts(USES)

@@ -30,17 +30,20 @@ DIFF = "@@ -1,3 +1,4 @@\n same\n-was\n+import urllib.request\n+urllib.request.ur
 
 
 def first_run(*argv: str, **changes: Any) -> Prompt:
-    kinds = {"delete": 95, "network": 40, "process": 20, "credentials": 60}
+    kinds = {
+        "delete": (95, "Deletes everything with shutil.rmtree: the home folder."),
+        "network": (60, "Talks to the network with urllib.request.urlopen: api.example.org."),
+        "process": (20, "Starts programs with subprocess.run: notify-send {}."),
+        "credentials": (60, "Reads the environment variable WEATHER_API_KEY."),
+    }
     shown = script_prompt(
         skill="csv-report",
         origin="/home/ana/work/skills/csv-report",
         changes=None,
         commands=(PromptCommand("scripts/report.py", argv or ("data.csv", "--top", "5"), "", SOURCE, "python3"),),
         risks=tuple(
-            RiskFlag(
-                kind, f"Does {kind} in a sentence of usual length.", "scripts/report.py", at, weight, kind == "network"
-            )
-            for at, (kind, weight) in enumerate(kinds.items(), 1)
+            RiskFlag(kind, told, "scripts/report.py", at, weight, kind in ("network", "credentials"))
+            for at, (kind, (weight, told)) in enumerate(kinds.items(), 1)
         ),
         marks=(
             ReachMark("network", "no network", "closed"),
@@ -116,6 +119,37 @@ def test_a_decision_takes_one_key_and_the_next_request_comes_by_itself(site: Sit
     assert (past.answer.option_id, past.answer.reason) == ("no", "use 1, 2 or 3 instead")
     page.keyboard.press("3")
     page.wait_for_url("**/?answered=three")
+
+
+def test_with_ticks_a_whole_decision_takes_at_most_three_keys(site: Site) -> None:
+    """From the list: to the question, and the answer; beside them no Tab and no mouse."""
+    site.open("one", first_run(), grants=TICKS)
+    page = site.tab("/", **DESK)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/requests/one")
+    expect(page.locator(".option").first).not_to_have_attribute("aria-disabled", "true")
+    page.keyboard.press("2")
+    page.wait_for_url("**/?answered=one*")
+    assert site.outcome("one") == ("yes_in_session", "web")
+
+
+ORDER = ("May this script run?", "Skill", "Why asked", "Reach", "Risks", "New", "All risks", "Changed", "Arguments")
+LATER = ("Walls", "Source", "Digest", "Your answer", "Yes once", "Yes in this session", "No", "Expires in")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_screen_reader_reads_it_in_the_order_in_which_a_person_needs_it(site: Site, screen: str) -> None:
+    """By the tree that assistive programs get, whatever the style moves about."""
+    site.open("one", changed(), grants=TICKS)
+    page = site.tab("/requests/one", **SCREENS[screen])
+    read = page.locator("main").aria_snapshot()
+    places = [read.find(words) for words in (*ORDER, *LATER)]
+    assert -1 not in places, dict(zip((*ORDER, *LATER), places, strict=True))
+    ordered = [read.index(words, at) for words, at in zip((*ORDER, *LATER), [0, *places], strict=False)]
+    assert ordered == sorted(ordered), read
+    for words in ("kept out: no network", "allowed: writes the workspace", "heading", "group"):
+        assert words in read, words
 
 
 def test_keys_lead_to_source_changes_walls_and_help(site: Site) -> None:

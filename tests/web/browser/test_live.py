@@ -7,7 +7,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 from support.asking import started_program
-from support.browsers import Site, choice
+from support.browsers import Site, choice, violations
 from support.commands import COMMAND
 
 from skillkit.core.store.running import RunningRuns
@@ -78,14 +78,40 @@ def test_the_hosts_of_a_run_come_and_change_by_themselves_and_disturb_nobody(sit
     runs = page.get_by_role("region", name="Runs that go on")
     expect(runs).not_to_be_visible()
     with RunningRuns(StateStore(site.world.folder)).telling(7, COMMAND, NOTHING_MASKED) as tell:
-        tell([HostUse("api.example.com:443", "", 1, 10, 1234)])
+        tell.hosts([HostUse("api.example.com:443", "", 1, 10, 1234)])
         expect(runs).to_contain_text("1,234")
-        tell([HostUse("api.example.com:443", "", 1, 10, 5678), HostUse("evil.test:443", "is not among them", 1)])
+        tell.hosts([HostUse("api.example.com:443", "", 1, 10, 5678), HostUse("evil.test:443", "is not among them", 1)])
         expect(runs).to_contain_text("5,678")
         expect(runs).to_contain_text("evil.test:443")
         assert page.evaluate("document.querySelector('h1').dataset.mine") == "yes", "the rest of the page stays"
         expect(page.get_by_role("link", name="Run").first).to_be_focused()
     expect(runs).not_to_be_visible()
+
+
+def test_what_a_run_writes_comes_by_itself_and_who_scrolled_back_stays(site: Site) -> None:
+    page = site.tab(viewport={"width": 390, "height": 844})
+    runs = page.get_by_role("region", name="Runs that go on")
+    with RunningRuns(StateStore(site.world.folder)).telling(7, COMMAND, NOTHING_MASKED) as tell:
+        tell.output("stdout", b"the first line\n")
+        expect(runs).to_contain_text("the first line")
+        tell.output("stdout", b"".join(b"line %d <b>\n" % number for number in range(200)))
+        tell.output("stderr", b"a warning\n")
+        expect(runs).to_contain_text("a warning")
+        output = page.get_by_role("region", name="Output of")
+        assert output.evaluate("e => e.scrollHeight - e.clientHeight - e.scrollTop < 9"), "the end is in sight"
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.goto(site.at("/running"))
+        page.set_viewport_size({"width": 390, "height": 300})
+        output.focus()
+        output.evaluate("e => { e.style.maxHeight = '4rem'; e.scrollTop = 5; }")
+        tell.output("stdout", b"one more\n")
+        expect(runs).to_contain_text("one more")
+        expect(output).to_be_focused()
+    expect(runs).to_contain_text("Ended")
+    still = site.tab("/running", java_script_enabled=False)
+    expect(still.get_by_role("region", name="Runs that go on")).to_contain_text("one more")
+    expect(still.get_by_role("link", name="Look again")).to_be_visible()
 
 
 def test_two_hundred_questions_are_shown_at_once(site: Site) -> None:

@@ -92,7 +92,7 @@ def test_history_shows_what_was_approved_and_how_its_run_ended(tmp_path: Path) -
         assert ("Succeeded" in history, "Refused" in history) == (True, True)
         closed = visit.client.get(f"/requests/{yes}").text
         assert "Succeeded" in closed
-        (number,) = set(re.findall(r'href="/audit/(\d+)"', closed))
+        number = re.findall(r'href="/audit/(\d+)"', closed)[0]
         detail = text_of(visit.client.get(f"/audit/{number}").text)
         for words in ("Given", "1-3", "yes_once", "On record at its end", "exit_code"):
             assert words in detail, words

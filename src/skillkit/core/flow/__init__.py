@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from skillkit.core.models import Skill
 from skillkit.core.paths import is_root
 from skillkit.core.paths.forbidden import note_writable
 from skillkit.core.record import AuditLog, refusal_fields, start_fields, unresolved_fields
+from skillkit.core.record.redaction import redacted_text
 from skillkit.core.resolve import CallArguments, resolve_command, resolve_program, version_of
 from skillkit.core.run.place import Here
 from skillkit.core.run.unwalled import read_output
@@ -83,6 +84,7 @@ class Flow:
         self.store = open_store(state_dir, state)
         self.audit = AuditLog(self.store)
         self.approvals = Approvals(self.store)
+        self.running = RunningRuns(self.store)
         self.installed = InstalledSkills(self.store)
         self.granting = Granting(policy, self.store, state_dir)
         self._nothing_opened = Opened(policy, {}, NOTHING_MASKED)
@@ -221,10 +223,8 @@ class Flow:
             if answer is not None and prepared.decision is Decision.ASK:
                 self._spend(prepared, answer)
             started = self.audit.append("started", start_fields(prepared, answer, masker))
-            # Only what has a way out has something to tell meanwhile.
-            running = RunningRuns(self.store).telling(started.seq, place.command, masker) if place.way_out else None
-            with running or nullcontext() as on_hosts:
-                ran = place.run(control._replace(on_hosts=on_hosts) if on_hosts else control)
+            with self.running.listening(started.seq, prepared, answer, masker, redacted_text, place.way_out) as heard:
+                ran = place.run(heard(control))
                 self.audit.finish(started.seq, ran, masker)
         if self.here.warm:
             self.here.expect(place, prepared, policy)
@@ -395,4 +395,5 @@ class Flow:
 
     def close(self) -> None:
         self.here.close()
+        self.running.close()
         self.store.close()

@@ -94,7 +94,10 @@ create table running (
     script text not null,
     session text not null,
     began_at double precision not null,
-    hosts text not null
+    hosts text not null,
+    output text not null default '[]',
+    written bigint not null default 0,
+    ended_at double precision not null default 0
 );
 
 -- What SQLite calls by these names.

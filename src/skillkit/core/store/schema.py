@@ -108,4 +108,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             script text not null, session text not null, began_at real not null, hosts text not null
         )""",
     ),
+    (
+        # What a run wrote that was approved on the page, as JSON; it stays for some minutes after the run.
+        "alter table running add column output text not null default '[]'",
+        "alter table running add column written integer not null default 0",
+        "alter table running add column ended_at real not null default 0",
+    ),
 )

@@ -24,7 +24,7 @@ from skillkit.core.store.requests import (
     require_channel,
     require_reason,
 )
-from skillkit.core.store.running import RunningRun, RunningRuns
+from skillkit.core.store.running import Output, RunningRun, RunningRuns
 from skillkit.core.store.state import state_folder
 from skillkit.core.store.subscription import LOOK_SECONDS, Subscriber, Subscription
 from skillkit.core.store.trust import Approval, StandingApprovals
@@ -165,9 +165,16 @@ class World:
         """What does not hold any more: of one skill or all of them, in one session or in every one."""
         return StandingApprovals(self._store).end_in_sessions(skill=skill, session_id=session_id)
 
-    def running(self) -> list[RunningRun]:
-        """Runs of any process that go on and used a host, with what they reached and were refused so far."""
-        return RunningRuns(self._store).all()
+    def running(self, *, with_ended: bool = False) -> list[RunningRun]:
+        """Runs of any process that go on and used a host or were approved on the page, with what they reached so far.
+
+        With `with_ended` also those that ended within ten minutes and wrote something that the page shows.
+        """
+        return RunningRuns(self._store).all(with_ended=with_ended)
+
+    def output_of(self, run: int) -> Output:
+        """The last that a run of this number wrote; nothing unless it was approved on the page."""
+        return RunningRuns(self._store).output_of(run)
 
     def close(self) -> None:
         """Lets go of the file; the next use opens it again."""

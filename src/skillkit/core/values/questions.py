@@ -69,8 +69,9 @@ KEEP_HOME = "home:keep"
 
 
 CHANGE_KINDS = ("changed", "added", "removed")
-# Of a hundred: how much less what the walls stop counts, and how much more what stands in the script itself.
-BLOCKED_WEIGHT, NEAR_WEIGHT = 50, 10
+# Of a hundred: how much less what the walls stop counts, and how much more what the script itself does. A file of the
+# skill that deletes everything still comes before a script that starts a program: a yes for the session is for both.
+BLOCKED_WEIGHT, NEAR_WEIGHT = 50, 45
 
 WALLS = "walls_digest"
 """Where a script's request says in its context which folders its roles stand for; its id does not."""
@@ -166,6 +167,8 @@ class RiskFlag:
     """How much a reader should care, up to 100; nobody decides by it."""
     is_blocked: bool = False
     """Whether the walls that are shown stop it anyway."""
+    is_near: bool = False
+    """Whether it stands in what would run, or in what that brings in or names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +257,14 @@ class Prompt:
 
     @property
     def risks_by_weight(self) -> tuple[RiskFlag, ...]:
-        """The heaviest first; what the walls stop, and what is not in what would run, counts less."""
+        """The heaviest first; what the walls stop counts less, and what is in what would run more."""
         scripts = {command.script for command in self.commands}
-        return tuple(
-            sorted(
-                self.risks,
-                key=lambda risk: risk.is_blocked * BLOCKED_WEIGHT - risk.weight - (risk.path in scripts) * NEAR_WEIGHT,
-            )
-        )
+
+        def lightness(risk: RiskFlag) -> int:
+            is_near = bool(risk.is_near) or risk.path in scripts
+            return bool(risk.is_blocked) * BLOCKED_WEIGHT - risk.weight - is_near * NEAR_WEIGHT
+
+        return tuple(sorted(self.risks, key=lightness))
 
     def to_context(self) -> dict[str, Any]:
         """As JSON, for the request that carries it."""

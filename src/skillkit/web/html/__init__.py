@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from skillkit.core.values.text import is_plain, plural, spell_out, visible
-from skillkit.present.glance import as_word, command_text, news_of
+from skillkit.present.glance import as_word, command_text, news_of, place_of
 
 __all__ = ["Links", "Refusal", "api_error", "is_api", "links_of", "path_within", "problem_page", "refuse", "render"]
 
@@ -175,6 +175,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "marked": _marked,
     "moment": _moment,
     "news": news_of,
+    "place": place_of,
     "quoted": partial(quote, safe=""),
     "text": str,
     "within": _within,

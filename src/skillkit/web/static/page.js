@@ -5,6 +5,7 @@ const BACKGROUND_MS = 5000;
 const AGAIN_MS = 2000;
 const PROBE_MS = 300;
 const BUSY_MS = 1000;
+const NEAR_END_PX = 8;
 const events = document.body.dataset.events;
 
 // A yes is possible once the page has been in sight for a moment: a click meant for something else is no answer.
@@ -73,6 +74,10 @@ function countDown() {
       setTimeout(refresh, 1000);
     }
   }
+  for (const element of document.querySelectorAll("[data-age]")) {
+    element.dataset.since ??= now;
+    element.textContent = words(Number(element.dataset.age) + (now - Number(element.dataset.since)) / 1000);
+  }
 }
 
 function localTimes() {
@@ -112,14 +117,31 @@ async function renewRuns(shown) {
   if (renewing) return;
   renewing = true;
   try {
-    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    const response = await fetch(shown.dataset.part ?? location.href, { headers: { accept: "text/html" } });
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-runs]");
-    if (fresh) shown.replaceWith(fresh);
+    if (fresh) exchange(shown, fresh);
   } catch {
     // As above.
   } finally {
     renewing = false;
   }
+}
+
+// The focus stays, and so does who scrolled back in what a script wrote; else its end is in sight.
+function exchange(shown, fresh) {
+  const focused = shown.contains(document.activeElement) ? document.activeElement.id : "";
+  const places = new Map([...shown.querySelectorAll("[data-follow]")].map((each) => [each.id, placeIn(each)]));
+  shown.replaceWith(fresh);
+  localTimes();
+  for (const each of fresh.querySelectorAll("[data-follow]")) {
+    each.scrollTop = places.get(each.id) ?? each.scrollHeight;
+  }
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+function placeIn(element) {
+  const left = element.scrollHeight - element.clientHeight - element.scrollTop;
+  return left > NEAR_END_PX ? element.scrollTop : undefined;
 }
 
 function heard(news) {
@@ -231,6 +253,7 @@ document.addEventListener("keydown", (event) => {
 
 function prepare() {
   if (document.querySelector("[data-busy]")) setTimeout(refresh, BUSY_MS);
+  for (const each of document.querySelectorAll("[data-follow]")) each.scrollTop = each.scrollHeight;
   takeCare();
   localTimes();
   countDown();

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,15 +16,19 @@ from starlette.responses import Response
 from skillkit.core.record import AuditLog, Record, Verification
 from skillkit.core.store.base import Store
 from skillkit.core.store.opening import open_store
+from skillkit.core.store.running import Output, RunningRun
 from skillkit.core.store.world import World
 from skillkit.core.values.hosts import HostUse
 from skillkit.web.context import context_of
 from skillkit.web.html import Refusal, refuse, render
+from skillkit.web.views.timeline import timeline_of
 
-__all__ = ["audit_page", "run_page", "running_values", "runs_by_request"]
+__all__ = ["audit_page", "run_page", "running_page", "running_values", "runs_by_request"]
 
 RECORDS_READ = 5_000
 RUNS_LISTED = 100
+RUNNING_LISTED, ENDED_LISTED = 20, 3
+TAIL_LINES, MOST_LINES = 12, 5_000
 LONGEST_DETAILS = 300
 
 
@@ -56,15 +61,53 @@ def audit_page(request: Request) -> Response:
         "sessions": sorted({run.session for run in runs} - {""}),
         "wanted": wanted,
         "runs": found,
+        "timeline": timeline_of((run.moment, run.outcome) for run in found),
         "listed": RUNS_LISTED,
     }
     return render(request, "audit", values)
 
 
 def running_values(request: Request) -> dict[str, object]:
-    """For every page that shows which runs go on and which hosts they reach (`running.html`)."""
+    """For every page that shows which runs go on, the hosts they reach and what they write (`running.html`).
+
+    Also the last that ended with something to read: most runs are over before anybody can look.
+    """
     context = context_of(request)
-    return {"runs_version": context.events.now().runs, "running": context.world.running()}
+    version, runs = context.events.now().runs, context.world.running(with_ended=True)
+    ended = sorted((each for each in runs if each.ended_at), key=lambda each: -each.ended_at)[:ENDED_LISTED]
+    shown = [each for each in runs if not each.ended_at][:RUNNING_LISTED] + ended
+    values = [(each, _seconds(each), output_lines(context.world.output_of(each.run), TAIL_LINES)) for each in shown]
+    return {"runs_version": version, "running": values}
+
+
+def running_page(request: Request) -> Response:
+    """Only what runs: small, so that an open page can renew that part of itself alone."""
+    return render(request, "runs", running_values(request))
+
+
+def _seconds(run: RunningRun) -> int:
+    """How long it has run, or ran."""
+    return max(0, round((run.ended_at or time.time()) - run.began_at))
+
+
+def output_lines(output: Output, most: int) -> OutputShown:
+    """The last lines; where a script went over to its other stream within a line, each part is one.
+
+    Of a line that was written over again and again, as progress is, the last.
+    """
+    lines = [
+        (stream, line.removesuffix("\r").rpartition("\r")[2])
+        for stream, text in output.pieces
+        for line in text.removesuffix("\n").split("\n")
+    ]
+    return OutputShown(lines[-most:], output.left_out + sum(len(line) for _, line in lines[:-most]))
+
+
+class OutputShown(NamedTuple):
+    """What a page shows of what a run wrote: each line with its stream, and how many characters came before."""
+
+    lines: list[tuple[str, str]]
+    left_out: int
 
 
 def run_page(request: Request) -> Response:
@@ -74,7 +117,7 @@ def run_page(request: Request) -> Response:
     start, end = _find_run(store, number) if store.exists() else (None, None)
     if start is None and end is None:
         return refuse(request, Refusal.NOT_FOUND)
-    values = running_values(request)
+    values: dict[str, object] = {"runs_version": context.events.now().runs}
     going_on = next((each for each in context.world.running() if start and each.run == start.seq), None)
     told = end or start
     values |= {
@@ -85,6 +128,8 @@ def run_page(request: Request) -> Response:
         "run": _run_from(told) if told else None,
         "hosts": going_on.hosts if going_on and end is None else _hosts_in(end.fields) if end else (),
         "is_running": going_on is not None and end is None,
+        "output": output_lines(context.world.output_of(start.seq if start else 0), MOST_LINES),
+        "seconds": _seconds(going_on) if going_on else 0,
     }
     return render(request, "run", values)
 

@@ -149,7 +149,7 @@ def prompt_values(request: OptionRequest, prompt: Prompt, links: Links) -> dict[
         "needs": sorted(prompt.needs, key=lambda need: need.is_met),
         "had": ", ".join(prompt.had),
         "risks": [
-            (risk, stopped_words(risk), _line_of(request_id, prompt, risk, links))
+            (risk, stopped_words(risk, request.grants), _line_of(request_id, prompt, risk, links))
             for risk in prompt.risks_by_weight[:RISKS_LISTED]
         ],
         "news": glance.news,

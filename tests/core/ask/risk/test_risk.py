@@ -3,18 +3,20 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.flagged import flags_of, flags_of_text
+from support.terminals import script_prompt
 
 from skillkit.core.ask.risk import PER_FILE, PER_SKILL, findings_in, flags_of_file, flags_of_skill, risk_flags
 from skillkit.core.ask.risk.files import FILES, SkillFile
 from skillkit.core.ask.risk.rules import KINDS, Finding
 from skillkit.core.models.digest import manifest_of
-from skillkit.core.values.questions import RiskFlag
+from skillkit.core.values.questions import PromptCommand, RiskFlag
 from skillkit.core.values.runs import Manifest
 
 EXAMPLES = sorted((Path(__file__).parents[4] / "examples" / "skills").iterdir())
@@ -335,3 +337,38 @@ def test_a_flag_says_whether_the_wall_that_it_names_stands(tmp_path: Path) -> No
     flags = risk_flags(tmp_path, manifest, ["run.sh"], lambda wall: wall == "network")
     assert {flag.kind: flag.is_blocked for flag in flags} == {"network": True, "delete": False}
     assert not any(flag.is_blocked for flag in risk_flags(tmp_path, manifest, ["run.sh"]))
+
+
+def test_what_runs_and_what_it_brings_in_comes_before_what_does_not_run(tmp_path: Path) -> None:
+    """A newcomer's first question began with the words of a skill's own tests."""
+    starts = "import subprocess\nsubprocess.run(['ls'])\n"
+    files = {
+        "scripts/prices.py": "from lib import shop\nshop.ask()\n",
+        "scripts/lib/shop.py": "import urllib.request\nurllib.request.urlopen('https://a.example')\n",
+        "scripts/other.py": starts,
+        "tests/test_prices.py": f"{starts}import os\nos.remove('made.txt')\n",
+    }
+    flags = flags_of(tmp_path, files, ["scripts/prices.py"])
+    assert [flag.path for flag in flags] == ["scripts/lib/shop.py", "scripts/other.py", *["tests/test_prices.py"] * 2]
+    assert [flag.is_near for flag in flags] == [True, False, False, False]
+    of_other, of_tests = (next(each for each in flags if each.path == path) for path in list(files)[2:])
+    assert of_tests.weight < of_other.weight
+    commands = (PromptCommand("scripts/prices.py", (), "", ""),)
+    shown = script_prompt(commands=commands, risks=tuple(replace(each, is_blocked=each.is_near) for each in flags))
+    assert shown.risks_by_weight[0].path == "scripts/lib/shop.py", "even where the walls stop it"
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("run.sh", ". ./lib.sh\n"),
+        ("run.sh", 'source "$(dirname "$0")/lib.sh"\n'),
+        ("run.py", "import subprocess\nsubprocess.run(['bash', 'lib.sh'])\n"),
+        ("run.mjs", "import { x } from './lib.sh'\n"),
+        ("run.rb", "load 'lib.sh'\n"),
+    ],
+)
+def test_a_file_that_a_script_names_is_near_even_among_tests(tmp_path: Path, script: str, text: str) -> None:
+    flags = flags_of(tmp_path, {script: text, "tests/lib.sh": "rm -rf /\n", "tests/b.sh": "rm -rf /\n"}, [script])
+    heavy = {flag.path: (flag.is_near, flag.weight) for flag in flags if flag.kind == "delete"}
+    assert heavy == {"tests/lib.sh": (True, 95), "tests/b.sh": (False, 55)}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skillkit.core.ask.risk.files import SkillFile, files_to_read, link_targets
+from skillkit.core.ask.risk.files import SkillFile, files_to_read, is_of_tests, link_targets, near_files
 from skillkit.core.ask.risk.python import UNREADABLE, python_seen
 from skillkit.core.ask.risk.rules import KINDS, RUNS_AT_INSTALL, WEIGHTS, Finding, Seen, Snippet, clip, number_lines
 from skillkit.core.ask.risk.shell import markdown_seen, shell_seen, shown_shell_seen
@@ -21,6 +21,8 @@ __all__ = ["risk_flags"]
 PER_FILE = 3
 """Flags of one kind in one file: who is shown forty reads none."""
 PER_SKILL = 12
+TESTS_WEIGHT = 40
+"""How much less, of a hundred, counts what stands in a skill's tests."""
 PARSED_BYTES = 128_000  # of one file, where reading takes more than a look; some microseconds for each
 PARSED_IN_ALL = 384_000
 SNIPPETS = 200  # in one file
@@ -31,7 +33,9 @@ AT_INSTALL = re.compile(r"\"(?:(?:pre|post)?install|prepare)\"\s{0,9}:\s{0,9}\"(
 def risk_flags(
     folder: Path, manifest: Manifest, scripts: Sequence[str], is_blocked: Callable[[str], bool] = lambda _: False
 ) -> tuple[RiskFlag, ...]:
-    """In the order of reading: the scripts that would run, then by path and line; never raises for what it reads.
+    """In the order of reading: the scripts that would run, what they bring in, the rest by path and line, tests last.
+
+    Never raises for what it reads.
 
     `is_blocked` says of a wall that a rule names whether it stands.
     """
@@ -48,8 +52,18 @@ def risk_flags(
     first = [by_path.pop(script) for script in scripts if script in by_path]
     unread = [Finding("unread", f"{reading.left_out:,} more files were not read: there are too many.", 0)]
     last = flags_of_file("", unread if reading.left_out else [])
-    # What says that something was not read must not be crowded out by what was.
-    return flags_of_skill([last, *first, *(by_path[path] for path in sorted(by_path))])
+    # What says that something was not read must not be crowded out by what was; nor what runs by what does not.
+    near = near_files(reading.files, scripts)
+    rest = sorted(by_path, key=lambda path: (path not in near, is_of_tests(path), path))
+    flags = flags_of_skill([last, *first, *(by_path[path] for path in rest)])
+    shown = frozenset(map(shown_path, near))
+    return tuple(_weighed(flag, is_near=flag.path in shown) for flag in flags)
+
+
+def _weighed(flag: RiskFlag, *, is_near: bool) -> RiskFlag:
+    """Near what runs it counts as it is; in tests that nothing names it counts little."""
+    is_apart = not is_near and is_of_tests(flag.path)
+    return replace(flag, is_near=is_near, weight=max(1, flag.weight - TESTS_WEIGHT) if is_apart else flag.weight)
 
 
 def findings_in(file: SkillFile, limit: int) -> Iterator[Finding]:

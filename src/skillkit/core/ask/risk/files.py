@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ __all__ = [
     "head_of",
     "is_binary",
     "is_code_name",
+    "is_of_tests",
     "link_targets",
+    "near_files",
     "open_regular",
 ]
 
@@ -38,6 +41,10 @@ PROGRAMS = {
 }
 COMPILED = (".pyc", ".so", ".dylib", ".dll", ".exe", ".node", ".wasm", ".jar", ".class", ".bin", ".o", ".a")
 PACKED = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".whl", ".egg")
+# What brings in another file, in one language or another; where none of these stands, a word is only a word.
+BRINGING = ("import", "require", "source", "from ", "include", "load", "use ", ". ")
+WORD = re.compile(r"[\w.-]+")
+TESTS = frozenset("tests test __tests__ spec specs fixtures".split())
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -78,6 +85,46 @@ def files_to_read(folder: Path, manifest: Manifest, scripts: Sequence[str]) -> R
         left -= min(file.size, FILE_BYTES) if file else 0
         files += [file] if file else []
     return Reading(tuple(files), 0)
+
+
+def near_files(files: Sequence[SkillFile], scripts: Sequence[str]) -> frozenset[str]:
+    """The scripts that would run, and what they bring in or name, and so on: what a reader should look at first.
+
+    By names alone, in whichever language: a file too much is no harm, since this only orders what is shown.
+    """
+    texts = {file.path: file.text for file in files}
+    by_name: dict[str, list[str]] = {}
+    for path in texts:
+        by_name.setdefault(_name_of(path), []).append(path)
+        by_name.setdefault(f"{_module_of(path)} brought in", []).append(path)
+    near, pending = set(scripts), [script for script in scripts if script in texts]
+    while pending:
+        for name in _names_in(texts[pending.pop()]) & by_name.keys():
+            new = [path for path in by_name[name] if path not in near]
+            near.update(new)
+            pending += new
+    return frozenset(near)
+
+
+def _names_in(text: str) -> set[str]:
+    """Every word that may name a file, and each that stands where something is brought in."""
+    names = set(WORD.findall(text))
+    lines = (line for line in text.split("\n") if any(word in line for word in BRINGING))
+    brought = (part for line in lines for word in WORD.findall(line) for part in word.split("."))
+    return names | {f"{word} brought in" for word in brought}
+
+
+def _module_of(path: str) -> str:
+    """What other code calls it: by its stem, or as a whole package by its folder."""
+    folder, _, name = path.rpartition("/")
+    stem = name.partition(".")[0]
+    return folder.rpartition("/")[2] if stem in ("__init__", "index", "mod") else stem
+
+
+def is_of_tests(path: str) -> bool:
+    """Whether it lies where tests do and no script can: it runs for nobody unless something names it."""
+    folders = path.lower().split("/")[:-1]
+    return folders[:1] != ["scripts"] and not TESTS.isdisjoint(folders)
 
 
 def is_worth_reading(path: str) -> bool:
