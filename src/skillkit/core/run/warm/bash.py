@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from skillkit.core.run.sandbox.waiting import Hook
 from skillkit.core.run.warm.spare import Told
 
-__all__ = ["HOOK", "SUFFIXES", "UNUSUAL", "can_wait", "request"]
+__all__ = ["SUFFIXES", "UNUSUAL", "can_wait", "hook", "request"]
 
 GO, ANSWERS, ORDERS = (f"WARM_{name}" for name in ("GO", "ANSWERS", "ORDERS"))
 TEXT = "WARM_TEXT"
@@ -29,12 +29,12 @@ printf 'ur\\0\\0\\0\\0\\0\\0\\0\\0' >&"${ANSWERS}"
 . "/proc/self/fd/${ORDERS}"
 [[ ! -v {GO} ]] || exit 125
 """
-HOOK = Hook(
-    WAIT.encode(),
-    "",
-    variables=((TEXT, 0), (GO, 1), (ANSWERS, 2), (ORDERS, 3), ("BASH_ENV", f"/proc/self/fd/${TEXT}")),
-    is_renamed=True,
-)
+NAMES = ((TEXT, 0), (GO, 1), (ANSWERS, 2), (ORDERS, 3), ("BASH_ENV", f"/proc/self/fd/${TEXT}"))
+
+
+def hook(words: tuple[str, ...]) -> Hook:
+    """What bash begins with as the last word of the last command is its own name."""
+    return Hook(f"{WAIT}: {shlex.quote(words[0])}\n".encode(), "", variables=NAMES, is_renamed=True)
 
 
 def can_wait(words: tuple[str, ...], environment: Mapping[str, str]) -> bool:
@@ -57,6 +57,5 @@ def request(told: Told, started: Mapping[str, str]) -> bytes | None:
         f'eval "exec ${TEXT}<&- ${GO}<&- ${ANSWERS}>&- ${ORDERS}<&-"',
         f"unset BASH_ENV {TEXT} {GO} {ANSWERS} {ORDERS}",
         f"set -- {quoted}",
-        f": {shlex.quote(told.words[0])}",  # what bash begins with as the last word of the last command
     )
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

@@ -35,7 +35,7 @@ HARMLESS = {"NODE_ENV", "NODE_PATH", "NODE_NO_WARNINGS", "NODE_DISABLE_COLORS", 
 LENGTH_BYTES = 8
 SUFFIXES = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".jsx", ".tsx", ".node", ".wasm")
 UNUSUAL = re.compile(
-    rb"uptime|performance|perf_hooks|timeOrigin|moduleLoadList|[rR]eport|async_hooks|binding|_pathCache|inspector"
+    rb"uptime|performance|perf_hooks|timeOrigin|moduleLoadList|[rR]eport|async_hooks|binding|inspector"
 )
 # Each loads without a word and does nothing until it is called.
 BUILT_IN = frozenset(

@@ -40,7 +40,7 @@ def way_of(
     known = {"node": node.can_wait, "bash": bash.can_wait}.get(kind.interpreter)
     if known and known(words, environment) and _is_usual(kind, snapshot):
         if kind.interpreter == "bash":
-            return Way(bash.HOOK, b"", bash.request)
+            return Way(bash.hook(words), b"", bash.request)
         ahead = node.modules_ahead(snapshot / kind.script_name)[:most_imports]
         return Way(node.hook(), node.framed(ahead), node.request)
     if shell.can_wait(kind.interpreter, words):
