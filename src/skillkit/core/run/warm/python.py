@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from skillkit.core.run.sandbox.waiting import Hook
+from skillkit.core.run.warm.spare import Told
 
 __all__ = ["can_wait", "framed", "hook", "imports_ahead", "request", "shadows"]
 
@@ -51,10 +52,10 @@ def framed(order: Mapping[str, object]) -> bytes:
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
-def request(words: tuple[str, ...], environment: Mapping[str, str], folder: str, cpu_seconds: int) -> bytes:
+def request(told: Told, _: Mapping[str, str]) -> bytes:
     """What one run brings along."""
-    told = {"words": words, "environment": dict(environment), "folder": folder, "cpu_seconds": cpu_seconds}
-    return framed(told)
+    order = {"words": told.arguments, "environment": dict(told.environment)}
+    return framed({**order, "folder": told.folder, "cpu_seconds": told.cpu_seconds})
 
 
 def shadows(files: Iterable[str], script: str) -> frozenset[str]:
