@@ -30,6 +30,7 @@ from skillkit.core.values.runs import Isolation, ScriptCommand
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.run.sandbox.waiting import Waiting
+    from skillkit.core.run.warm.python import Preface
     from skillkit.core.run.warm.spare import Request, Spare
 
 __all__ = ["Around", "Handover", "Readiness", "kind_of", "make_spare", "started_warm"]
@@ -75,7 +76,12 @@ class Readiness:
         return spares.take(self._slot(command))
 
     def handover(
-        self, spare: Spare, decided: ScriptCommand, around: Around, environment: Mapping[str, str]
+        self,
+        spare: Spare,
+        decided: ScriptCommand,
+        around: Around,
+        environment: Mapping[str, str],
+        preface: Preface | None = None,
     ) -> Handover | None:
         """The spare for this run, if it is exactly what would be started now; else it ends."""
         from skillkit.core.run.sandbox.waiting import attaching
@@ -92,7 +98,7 @@ class Readiness:
         placed, reach = around.placed, around.reach
         attached = attaching(around.sandbox, waiting, reach)  # type: ignore[arg-type]  # else there were none
         told = (placed.script_arguments, environment, placed.cwd, reach.process_limits["cpu"])
-        order = python.request(*told) if placed.interpreter == "python3" else shell.request(*told)
+        order = python.request(*told, preface) if placed.interpreter == "python3" else shell.request(*told)
         return Handover(spare, Request(attached, order))
 
     def expect(

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from skillkit.core.run.sandbox.waiting import Hook
 
@@ -51,10 +52,25 @@ def framed(order: Mapping[str, object]) -> bytes:
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
-def request(words: tuple[str, ...], environment: Mapping[str, str], folder: str, cpu_seconds: int) -> bytes:
+class Preface(Protocol):
+    """What is compiled of a skill's modules (`run/compiled`)."""
+
+    @property
+    def hook(self) -> bytes: ...
+    @property
+    def table(self) -> bytes: ...
+
+
+def request(
+    words: tuple[str, ...],
+    environment: Mapping[str, str],
+    folder: str,
+    cpu_seconds: int,
+    preface: Preface | None = None,
+) -> bytes:
     """What one run brings along."""
     told = {"words": words, "environment": dict(environment), "folder": folder, "cpu_seconds": cpu_seconds}
-    return framed(told)
+    return framed({**told, "compiled": (preface.hook, preface.table) if preface else ()})
 
 
 def shadows(files: Iterable[str], script: str) -> frozenset[str]:
