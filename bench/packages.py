@@ -14,7 +14,9 @@ from typing import Any
 
 from bench.runner import Row, measure
 from bench.walls import REQUIRED
+from bench.warm import WARM, WHY, ready
 from skillkit import SkillManager
+from skillkit.packages.values import PackagesError
 from skillkit.testing import ScriptedApprover
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
@@ -22,6 +24,8 @@ from support.package_index import serving_index
 
 SCRIPT = '# /// script\n# dependencies = ["zebra"]\n# ///\nimport zebra\n'
 ROUNDS = 40
+HEAVY = ("openpyxl", "pandas")
+HEAVY_ROUNDS = 7
 COMMANDS = 9
 
 
@@ -47,10 +51,33 @@ def rows(work: Path) -> list[Row]:
         os.environ.update({**given, "PATH": path})
     ratio, detail = timings.ratio("prepared", "plain"), timings.detail("prepared", "plain")
     return [
+        *_heavy(work / "heavy"),
         Row("run with prepared packages / with the same in the system", ratio, 1.05, 1.05, detail=detail),
         Row("second preparation of the same, in one process", seconds, 0.3, 0.3, "s"),
         Row("second preparation of the same, as a command", afresh, 0.3, 0.2, "s"),
     ]
+
+
+def _heavy(work: Path) -> list[Row]:
+    """Libraries that take long to import, prepared for a skill: warm against the bare interpreter that has them."""
+    rows = []
+    for name in HEAVY:
+        folder = work / "skills" / name
+        (folder / "scripts").mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: A script to measure.\n---\n")
+        (folder / "scripts" / "run.py").write_text(SCRIPT.replace("zebra", name))
+        with SkillManager("", "", [], [work / "skills"], policy=WARM, state_dir=work / "state") as manager:
+            try:
+                manager.prepare_packages(name, approver=ScriptedApprover("yes_once"))
+            except PackagesError:  # no index can be reached here
+                continue
+            _run(manager, name)
+            command = manager.prepare_skill_script(name, "run").command
+            bare = partial(subprocess.run, command.argv, env=dict(command.environment), check=True)
+            timings = measure({"bare": bare, "warm": partial(_run, manager, name)}, HEAVY_ROUNDS, partial(ready, 0.5))
+        what = f"python3 with {name} prepared, 0.5 s apart, warm / bare cold"
+        rows.append(Row(what, timings.ratio("warm", "bare"), 0.2, 0.08, detail=timings.detail("warm", "bare"), why=WHY))
+    return rows
 
 
 def _system_with_packages(work: Path) -> Path:

@@ -14,6 +14,15 @@ from skillkit.core.run.tiers import machine_tiers
 REQUIRED = ScriptPolicy(allow_scripts=True, approval="never", sandbox="required", warm="off")
 SCRIPTS = {"noop.sh": ":\n", "noop.py": "pass\n", "noop.js": "\n", "noop.rb": "\n", "noop.pl": "1;\n"}
 # Milliseconds over a bare run: must and goal at p50, must and goal at p95.
+MODULES = 10
+FUNCTION = """
+def function{0}(words, limit=10, *others, **settings):
+    found = [word for word in words if len(word) < limit and word not in others]
+    try:
+        return {{"found": found, "text": f"{{found}} of {{limit}}", **settings}}
+    except ValueError as error:
+        raise RuntimeError(str(error)) from error
+"""
 BOUNDS = {"bubblewrap": (25, 11, 50, 20), "landlock": (40, 40, 80, 80)}
 
 
@@ -28,7 +37,7 @@ def rows(work: Path) -> list[Row]:
         if attempt.sandbox is not None:
             with only_walls(attempt.tier):
                 found += [row for script in SCRIPTS for row in added(work, attempt.tier, script)]
-                found.append(in_large_workspace(work, attempt.tier))
+                found += [in_large_workspace(work, attempt.tier), own_modules(work, attempt.tier)]
     return found
 
 
@@ -55,6 +64,37 @@ def in_large_workspace(work: Path, tier: str) -> Row:
             {name: partial(each.execute_skill_script, "runs", "noop.sh") for name, each in run.items()}, 25
         )
     return row(f"added by {tier} in a large workspace, noop.sh, p50", timings.p50, 60, 60)
+
+
+def own_modules(work: Path, tier: str) -> Row:
+    """A script that imports ten modules of its skill, of 60 functions each: compiled once, and at each run."""
+    folder = work / "skills" / "modules"
+    (folder / "scripts").mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text("---\nname: modules\ndescription: A script with modules.\n---\n")
+    for number in range(MODULES):
+        (folder / "scripts" / f"module{number}.py").write_text("".join(FUNCTION.format(each) for each in range(60)))
+    names = ", ".join(f"module{number}" for number in range(MODULES))
+    (folder / "scripts" / "run.py").write_text(f"import {names}\n")
+    with manager_of(work, REQUIRED) as kept, manager_of(work, REQUIRED) as anew:
+        kept.execute_skill_script("modules", "run")
+        kept.flow.here.compiled.close()  # it is made in the background
+        vars(anew.flow.here)["compiled"] = NothingKept()
+        run = {"kept": kept, "anew": anew}
+        timings = measure(
+            {name: partial(each.execute_skill_script, "modules", "run") for name, each in run.items()}, 25
+        )
+    what = f"{tier}: a script with {MODULES} modules of its skill, compiled before / at each run"
+    return Row(what, timings.ratio("kept", "anew"), 1.0, 0.75, detail=timings.detail("kept", "anew"))
+
+
+class NothingKept:
+    """As if nobody compiled anything."""
+
+    def preface(self, *_: object) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
 
 
 def large_workspace(top: Path) -> Path:

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.exceptions import ContentLoadError, SizeLimitExceededError
+from skillkit.core.paths import SETTLED_NANOSECONDS
 from skillkit.core.values.runs import Manifest
 
 __all__ = [
@@ -57,8 +58,6 @@ SIGNATURE_FILE = "SKILL.sig"
 """At the top of a skill it is no part of it, and not there when a script runs."""
 CHUNK_BYTES = 1 << 20
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-# A file changed twice within one tick of its clock looks unchanged; so a fresh file's hash is not kept.
-SETTLED_NANOSECONDS = 2_000_000_000
 KEPT_HASHES = 50_000
 KEPT_PATHS = 100_000  # of all readings together: about 65 MB
 

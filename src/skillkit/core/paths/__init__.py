@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 SECURITY_LOGGER = "skillkit.security"
+SETTLED_NANOSECONDS = 2_000_000_000
+"""Something changed twice within one tick of its clock looks unchanged; so its key is believed only after that long."""
 PATH_LIMIT = 4096  # characters, the kernel's
 LOGGED_CHARACTERS = 256
 FOLDER, FILE = "folder", "regular file"

@@ -13,13 +13,23 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.paths import Judged, is_inside, judge, judge_opened, open_place, real_path
+from skillkit.core.paths import (
+    SETTLED_NANOSECONDS,
+    Judged,
+    is_inside,
+    judge,
+    judge_opened,
+    open_place,
+    real_path,
+)
 from skillkit.core.values.skills import Workspace
 
 __all__ = [
@@ -93,21 +103,61 @@ class ForbiddenPaths:
 
 
 def forbidden_paths(state_folder: Path | None) -> ForbiddenPaths:
-    """As the machine is now."""
+    """As the machine is now: what was found before counts while nothing around these places changed."""
+    homes, secrets = _home_folders(os.path.expanduser("~")), secrets_folder()
+    asked = (state_folder, homes, secrets)
+    known = _known_places.get(asked)
+    if known is not None and known.around == tuple(map(_stamp_of, known.folders)):
+        return known.places
+    began = time.time_ns()
+    places, looked_at = _looked_up(state_folder, homes, secrets)
+    folders = tuple(sorted({os.path.dirname(each) for each in looked_at}))
+    around = tuple(map(_stamp_of, folders))
+    # What a link leads to can change without a sign here, and of two changes within a moment one may not show.
+    is_settled = all(began - max(stamp[2:]) > SETTLED_NANOSECONDS for stamp in around if stamp)
+    if is_settled and not any(os.path.islink(each) for each in (*looked_at, *folders) if each not in MACHINE):
+        _known_places.clear()
+        _known_places[asked] = _Known(places, folders, around)
+    return places
+
+
+def _looked_up(
+    state_folder: Path | None, home_folders: tuple[str, ...], secrets: Path | None
+) -> tuple[ForbiddenPaths, list[str]]:
+    """The places, and the paths that they were looked up by."""
     real_folder = cache(real_path)  # of what is not there, the folder around it is looked up once
 
     def real_place(path: str) -> str:
         folder, name = os.path.split(path)
         return real_path(path) if os.path.lexists(path) else os.path.join(real_folder(folder), name)
 
-    homes = tuple(real_path(home) for home in _home_folders(os.path.expanduser("~")))
+    homes = tuple(real_path(home) for home in home_folders)
     named = [*([str(state_folder)] if state_folder else []), *MACHINE]
     named += [os.path.join(home, name) for home in homes for name in CREDENTIALS]
     closed = tuple(dict.fromkeys((*map(real_place, named), *named)))
     # Around the keys of skills a folder may lie, as around the state: the walls hide them.
-    secrets = secrets_folder()
     keys = (real_place(str(secrets)),) if secrets else ()
-    return ForbiddenPaths((*closed, *keys), (*homes, *HOMES, *closed))
+    looked_at = [*home_folders, *named, *([str(secrets)] if secrets else [])]
+    return ForbiddenPaths((*closed, *keys), (*homes, *HOMES, *closed)), looked_at
+
+
+class _Known(NamedTuple):
+    """Places, and what tells that they still are where they were: the folders around them, as they were then."""
+
+    places: ForbiddenPaths
+    folders: tuple[str, ...]
+    around: tuple[tuple[int, ...] | None, ...]
+
+
+_known_places: dict[object, _Known] = {}
+
+
+def _stamp_of(folder: str) -> tuple[int, ...] | None:
+    try:
+        seen = os.lstat(folder)
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 def secrets_folder(environment: Mapping[str, str] | None = None) -> Path | None:

@@ -22,6 +22,7 @@ from typing import Self
 
 from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import note_writable, require_same
+from skillkit.core.run.compiled import Compiled, Job
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, Guarding, SetAside, tell_of
 from skillkit.core.run.hints import Failure, hint_for
 from skillkit.core.run.hosts.upstream import upstreams_in
@@ -47,9 +48,7 @@ from skillkit.core.run.reach import (
 from skillkit.core.run.sandbox.base import Confined, Reach, Sandbox
 from skillkit.core.run.source import held_copies, relocate, unchanged_manifest
 from skillkit.core.run.tiers import (
-    able_to_guard,
-    able_to_open_hosts,
-    able_to_scope,
+    able_here,
     can_count_together,
     count_together,
     explain_failure,
@@ -100,6 +99,7 @@ class Here:
         self._named_paths = named_paths(policy)
         self._guard = Guard(state_folder, protected)
         self.snapshots = Snapshots(state_folder, approved)
+        self.compiled = Compiled(self.snapshots.folder)
         self.work_folders = WorkFolders()
         self.homes = Homes(state_folder)
         note_writable((self.homes.folder,))
@@ -198,7 +198,12 @@ class Here:
             # What a run has of its own no key can replace.
             environment = {**(keys or {}), **around.environment}
             confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
-            ready = self.warm.handover(spare, decided, around, confined.environment) if self.warm and spare else None
+            hold = partial(self.snapshots.hold, manifest=manifest) if snapshot else nullcontext
+            job = Job(placed, manifest, decided.base_directory, sandbox, reach, hold, self.work_folders)
+            preface = self.compiled.preface(job, confined.environment, made)
+            told = (confined.environment, preface)
+            ready = self.warm.handover(spare, decided, around, *told) if self.warm and spare else None
+            confined = preface.before(confined) if preface else confined
             return Place(
                 *(self, decided, command, placed, confined, reach, policy.limits, source, work, home, guarding),
                 *(way_out, masker, made.pop_all(), ready),
@@ -230,7 +235,7 @@ class Here:
                 named=named_paths(policy, self._named_paths),
                 copies=copies,
             )
-            sandbox, reach = _able(sandbox, reach, policy)
+            sandbox, reach = able_here(sandbox, reach, policy)
         placed = relocate(command, Path(reach.apart)) if reach.apart else command
         return Around(sandbox, reach, placed, environment_with(placed, work, has_walls=sandbox.has_walls))
 
@@ -289,6 +294,7 @@ class Here:
     def close(self) -> None:
         if self.warm:
             self.warm.close()
+        self.compiled.close()
         self.work_folders.close()
         self._guard.close()
 
@@ -385,14 +391,3 @@ class Place:
                 isolation = isolation_seen(isolation, seen[-1], source=self.source)
                 result = outcome(self.command, masked_exit(self.hides, seen[-1]), isolation, ())
         return Ran(self.command, seen[-1] if seen else None, result, tuple(each.path for each in moved), problem)
-
-
-def _able(sandbox: Sandbox, reach: Reach, policy: ScriptPolicy) -> tuple[Sandbox, Reach]:
-    """Walls and reach as this machine can keep them, where the run asks for more than the plain ones."""
-    if sandbox.needs_scoper(reach):
-        sandbox = able_to_scope(sandbox)
-    if sandbox.needs_mounter(reach):
-        sandbox = able_to_guard(sandbox, reach, policy)
-    if reach.hosts and not sandbox.opens_hosts:
-        reach = able_to_open_hosts(sandbox, reach, policy)
-    return sandbox, reach

@@ -154,9 +154,12 @@ def own_interpreters(command: ScriptCommand, state_folder: Path) -> OwnInterpret
     programs: dict[str, str] = {}
     first: list[str] = []
     places = forbidden_paths(state_folder) if command.own_programs else None
+    # One program has several names.
+    paths = {each.path: interpreter_paths(each.path, home=home) for each in command.own_programs}
+    closed = {path for path in paths if places and any(places.covers(real_path(each)) for each in paths[path])}
     for each in command.own_programs:
-        needed = interpreter_paths(each.path, home=home)
-        if places is None or any(places.covers(real_path(path)) for path in needed):
+        needed = paths[each.path]
+        if each.path in closed:
             continue
         folders.update(needed)
         if each.is_shim and is_in_venv(each.path):

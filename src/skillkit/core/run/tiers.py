@@ -26,8 +26,7 @@ from skillkit.core.values.policy import Limits, ScriptPolicy
 from skillkit.core.values.runs import Isolation
 
 __all__ = [
-    "able_to_guard",
-    "able_to_scope",
+    "able_here",
     "can_count_together",
     "count_together",
     "explain_failure",
@@ -156,6 +155,17 @@ def scoper_works() -> bool:
             return sandbox is not None and _probe(sandbox.confine((TRUE,), skill, {}, walls))[0] == 0
         except OSError:
             return False
+
+
+def able_here(sandbox: Sandbox, reach: Reach, policy: ScriptPolicy) -> tuple[Sandbox, Reach]:
+    """Walls and reach as this machine can keep them, where the run asks for more than the plain ones."""
+    if sandbox.needs_scoper(reach):
+        sandbox = able_to_scope(sandbox)
+    if sandbox.needs_mounter(reach):
+        sandbox = able_to_guard(sandbox, reach, policy)
+    if reach.hosts and not sandbox.opens_hosts:
+        reach = able_to_open_hosts(sandbox, reach, policy)
+    return sandbox, reach
 
 
 def able_to_scope(sandbox: Sandbox) -> Sandbox:

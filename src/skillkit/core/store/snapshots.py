@@ -23,6 +23,7 @@ from skillkit.core.models.digest import SKILL_BYTES, forget, manifest_of
 from skillkit.core.paths import real_path, require_own_folder
 from skillkit.core.paths.files import Folder, copy_content
 from skillkit.core.paths.trees import remove_tree
+from skillkit.core.store.compiled import forget_compiled
 from skillkit.core.values.runs import Manifest
 
 __all__ = ["KEPT_COPIES", "Snapshots"]
@@ -158,6 +159,7 @@ class Snapshots:
                 with suppress(FileNotFoundError):
                     os.rename(self.folder / digest, aside)
                 os.unlink(path)
+                forget_compiled(self.folder, digest)
             finally:
                 os.close(use)
         remove_tree(aside)

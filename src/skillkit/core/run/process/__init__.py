@@ -27,7 +27,7 @@ from skillkit.core.run.process.kernel import pidfds_work
 from skillkit.core.run.process.orphans import start_keeper
 from skillkit.core.run.process.pipes import Capture, Descriptors, Watchdog
 from skillkit.core.run.process.running import KILLED_STATUS, Ahead, Ending, ProcessRequest, Run, exit_of, marked
-from skillkit.core.run.process.spawn import DEVNULL, FIRST_FREE_FD, PIPE, popen
+from skillkit.core.run.process.spawn import DEVNULL, FIRST_FREE_FD, PIPE, can_preface, popen
 from skillkit.core.run.process.survivors import NOBODY, has_other_runs, kill_group, new_marker
 from skillkit.core.values.runs import NO_CONTROL, ProcessExit, RunControl, ScriptCommand
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     OnStop = Callable[[ProcessExit], None]
 
-__all__ = ["Ahead", "ProcessRequest", "launch", "run_confined", "run_process", "start_ahead"]
+__all__ = ["Ahead", "ProcessRequest", "can_preface", "launch", "run_confined", "run_process", "start_ahead"]
 
 SHORTAGE_LOOK_SECONDS = 0.02
 ENDS_WITH_US = "--die-with-parent"  # bubblewrap's word: the kernel ends the walls when this program is killed
@@ -150,6 +150,7 @@ def _request(confined: Confined, stdin: bytes, timeout: float, output_limit: int
         job_limits=confined.job_limits,
         places=confined.places,
         handed=confined.handed,
+        preface=confined.preface,
     )
 
 

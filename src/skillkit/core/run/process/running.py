@@ -19,7 +19,7 @@ from typing import NamedTuple
 from skillkit.core.paths import Judged
 from skillkit.core.run.process.kernel import UNKNOWN_STATUS, taken_status
 from skillkit.core.run.process.pipes import READ_SIZE, Capture, Descriptors, Feed
-from skillkit.core.run.process.spawn import DEVNULL, FIRST_FREE_FD, Start
+from skillkit.core.run.process.spawn import DEVNULL, FIRST_FREE_FD, PREFACE_FD, Start, can_preface
 from skillkit.core.run.process.spawn import spawn as spawn_process
 from skillkit.core.run.process.survivors import (
     MARKER_NAME,
@@ -53,6 +53,7 @@ DEATH_SECONDS = 2.0  # for a killed process that the kernel cannot end yet
 KILLED_STATUS = -9  # by SIGKILL, a name that Windows does not have
 IDLE_BUFFERS = 16
 OUTER_MARK = os.environ.get(MARKER_NAME)  # this process has had it, or not, from its start
+PREFACED = {"PYTHONPATH": f"/proc/self/fd/{PREFACE_FD}"}
 LIVENESS_FD = 200  # or above: clear of the numbers that scripts use by hand, and below bash's 255 as a rule
 
 
@@ -69,6 +70,7 @@ class ProcessRequest(NamedTuple):
     job_limits: Limits | None = None  # for a job object, on Windows
     places: tuple[Judged, ...] = ()  # likewise, each opened if it still is what was judged
     handed: tuple[int, ...] = ()  # likewise, each a copy of the caller's
+    preface: bytes = b""  # what a Python takes modules from that starts; where this system can place it
 
 
 # Of such a tree, interrupted before it was known, every pid is looked at, whatever others know about it.
@@ -134,12 +136,16 @@ class Run:
         marker = new_marker()
         environment = marked(request, marker)
         streams = (stdin, stdout_end, stderr_end)
-        start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, given)
+        preface = -1
+        if request.preface and can_preface():
+            preface = held.make_memory(request.preface, least=FIRST_FREE_FD)
+            environment = {**environment, **PREFACED}
+        start = Start(request.argv, request.cwd, environment, streams, liveness_end, LIVENESS_FD, given, preface)
         mark, pipes = marker.encode(), (liveness, stdout, stderr)
         self.tree = Tree(UNBORN.pid, mark, pipes, UNBORN.started, UNBORN.order)
         pid, began, order = start_counted(partial(spawn_process, start, self._born))
         self.tree = Tree(pid, mark, pipes, began, order)
-        held.close(stdin, stdout_end, stderr_end, liveness_end, *given)
+        held.close(stdin, stdout_end, stderr_end, liveness_end, preface, *given)
         try:
             self._pidfd = self._held.keep(os.pidfd_open(self.tree.pid))
         except ProcessLookupError:  # over, and reaped by the kernel or another thread

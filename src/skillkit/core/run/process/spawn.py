@@ -23,11 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
 
-__all__ = ["DEVNULL", "FIRST_FREE_FD", "PIPE", "Start", "popen", "spawn", "start_beside"]
+__all__ = ["DEVNULL", "FIRST_FREE_FD", "PIPE", "PREFACE_FD", "Start", "can_preface", "popen", "spawn", "start_beside"]
 
 DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 FIRST_FREE_FD = 64  # sources at or above it are clear of the numbers that a start hands out one after the other
 FIRST_FD = 3
+PREFACE_FD = 199
 # In the background of a shell that ends at once.
 BESIDE = 'exec 3<&0; "$@" <&3 & '
 CREATION_FLAGS = 0x4 if os.name == "nt" else 0  # CREATE_SUSPENDED: it begins once it is in its job
@@ -51,6 +52,13 @@ class Start(NamedTuple):
     """What `kept` is called in the process, if so many descriptors are allowed."""
     others: Sequence[int] = ()
     """Each `FIRST_FREE_FD` or above; its number replaces `descriptor(n)` in argv."""
+    preface: int = -1
+    """Likewise; it is called `PREFACE_FD` in the process, clear of the numbers of the others. Only if `can_preface`."""
+
+
+def can_preface() -> bool:
+    """Whether a descriptor can have its number whatever this program has open."""
+    return _LIBRARY is not None and resource.getrlimit(resource.RLIMIT_NOFILE)[0] > PREFACE_FD
 
 
 def spawn(start: Start, born: array[int]) -> int:
@@ -155,10 +163,16 @@ class _Library:
             else:
                 self._dup(actions, fd, number)
         last = FIRST_FD + len(start.others)
+        if start.preface >= 0:
+            self._dup(actions, start.preface, last)
+            last += 1
         self._dup(actions, start.kept, last)
         for number, fd in enumerate(start.others, FIRST_FD):
             self._dup(actions, fd, number)
         self._close_from(actions, last + 1)
+        if start.preface >= 0:
+            self._dup(actions, last - 1, PREFACE_FD)
+            self._close(actions, last - 1)
         if start.kept_number != last and start.kept_number < resource.getrlimit(resource.RLIMIT_NOFILE)[0]:
             self._dup(actions, last, start.kept_number)
             self._close(actions, last)

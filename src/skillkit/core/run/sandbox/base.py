@@ -127,6 +127,8 @@ class Confined(NamedTuple):
     """Opened when the command starts, if they still are what was judged; their descriptors follow the contents'."""
     handed: tuple[int, ...] = ()
     """Descriptors of the caller's; they follow those of the places."""
+    preface: bytes = b""
+    """An archive from which a Python takes what it does before its script; empty where it starts with the script."""
     refusals: tuple[tuple[int, str], ...] = ()
     """How it ends when the walls cannot be put up: its status, and how its one line begins."""
 

@@ -105,7 +105,7 @@ def start(
     attempt("session", begin_session)
     for layer, apply in layers.LAYERS.items():
         attempt(layer, apply, instructions)
-    attempt("descriptors", close_descriptors, [0, 1, 2, *marks])
+    attempt("descriptors", close_descriptors, [0, 1, 2, *marks, *prefaced(environment)])
     attempt("seccomp", layers.set_filter, program)
     attempt("exec", os.execve, argv[0], argv, environment)  # noqa: TID251 - as above
     raise AssertionError(argv)  # a program that was started does not return
@@ -214,6 +214,12 @@ def kept_descriptors() -> tuple[list[int], list[int]]:
             if is_written != bool(mode & stat.S_IRUSR):
                 ends[is_written].append(int(name))
     return ends
+
+
+def prefaced(environment: dict[bytes, bytes]) -> list[int]:
+    """What a Python takes modules from; nobody but the runner sets that variable."""
+    folder, _, number = environment.get(b"PYTHONPATH", b"").rpartition(b"/")
+    return [int(number)] if folder == b"/proc/self/fd" else []
 
 
 def close_descriptors(kept: list[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from functools import lru_cache
 from glob import escape, glob
 from typing import NamedTuple
 
-from skillkit.core.paths import is_inside
+from skillkit.core.paths import SETTLED_NANOSECONDS, is_inside, real_path
 from skillkit.core.run.sandbox.base import Reach
 
 __all__ = [
@@ -127,7 +128,7 @@ def has_socket_in(folders: tuple[str, ...]) -> bool:
         return True
     columns = (line.split(None, SOCKET_NAME_COLUMN) for line in lines)
     names = [each[SOCKET_NAME_COLUMN] for each in columns if len(each) > SOCKET_NAME_COLUMN]
-    absolute = [os.path.realpath(name) for name in names if name[0] == "/"]
+    absolute = [real_path(name) for name in names if name[0] == "/"]
     is_relative = any(name[0] not in "/@" for name in names)
     return is_relative or any(is_inside(name, each) for name in absolute for each in folders)
 
@@ -152,7 +153,7 @@ def _hops(program: str) -> list[str]:
     hops = [os.path.normpath(program)]
     while os.path.islink(hops[-1]) and len(hops) < LINK_LIMIT:
         hops.append(os.path.normpath(os.path.join(os.path.dirname(hops[-1]), os.readlink(hops[-1]))))
-    return [*hops, os.path.realpath(program)]
+    return [*hops, real_path(program)]
 
 
 def _places(hop: str, home: str) -> list[str]:
@@ -201,17 +202,28 @@ def masked_files(prefixes: tuple[str, ...]) -> tuple[str, ...]:
     for prefix in prefixes:
         for site in glob(f"{escape(prefix)}/lib*/python3*/site-packages"):
             with suppress(OSError):
-                seen = tuple(sorted(_path_files(site)))
+                seen = tuple(_path_files(site))
                 masked += _leaving(seen, (*prefixes, *SYSTEM))
     return tuple(dict.fromkeys(os.path.realpath(path) for path in masked))
 
 
 def _path_files(site: str) -> Iterator[tuple[str, int, int]]:
-    with os.scandir(site) as entries:
-        for entry in entries:
-            if entry.name.endswith(".pth"):
-                status = entry.stat()
-                yield entry.path, status.st_mtime_ns, status.st_size
+    """Such lists, each with its time and size. Which there are is listed anew when the folder changed."""
+    folder = os.stat(site)
+    key = (folder.st_dev, folder.st_ino, folder.st_mtime_ns, folder.st_ctime_ns)
+    known = _listed.get(site)
+    if known is None or known[0] != key:
+        began = time.time_ns()
+        known = key, [path for path in sorted(os.listdir(site)) if path.endswith(".pth")]
+        if began - max(key[2:]) > SETTLED_NANOSECONDS:
+            _listed[site] = known
+    for name in known[1]:
+        path = os.path.join(site, name)
+        status = os.stat(path)
+        yield path, status.st_mtime_ns, status.st_size
+
+
+_listed: dict[str, tuple[tuple[int, ...], list[str]]] = {}
 
 
 @lru_cache(maxsize=64)

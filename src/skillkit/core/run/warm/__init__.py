@@ -30,6 +30,7 @@ from skillkit.core.values.runs import Isolation, ScriptCommand
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.run.sandbox.waiting import Hook, Waiting
+    from skillkit.core.run.warm.python import Preface
     from skillkit.core.run.warm.spare import Request, Spare
     from skillkit.core.run.warm.ways import Way
 
@@ -76,7 +77,12 @@ class Readiness:
         return spares.take(self._slot(command))
 
     def handover(
-        self, spare: Spare, decided: ScriptCommand, around: Around, environment: Mapping[str, str]
+        self,
+        spare: Spare,
+        decided: ScriptCommand,
+        around: Around,
+        environment: Mapping[str, str],
+        preface: Preface | None = None,
     ) -> Handover | None:
         """The spare for this run, if it is exactly what would be started now; else it ends."""
         from skillkit.core.run.sandbox.waiting import attaching
@@ -87,7 +93,9 @@ class Readiness:
         fits = waiting is not None and spare.command == kind_of(decided) and spare.fits(waiting)
         spares.note_fit(self._slot(decided), fits=fits)
         placed, reach = around.placed, around.reach
-        told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, reach.process_limits["cpu"])
+        compiled = (preface.hook, preface.table) if preface else ()
+        cpu_seconds = reach.process_limits["cpu"]
+        told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, cpu_seconds, compiled)
         order = spare.order(told, spare.waiting.confined.environment) if fits else None
         if waiting is None or order is None:
             spare.end()

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from skillkit.core.run.sandbox.waiting import Hook
 from skillkit.core.run.warm.spare import Told
@@ -52,9 +53,18 @@ def framed(order: Mapping[str, object]) -> bytes:
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
+class Preface(Protocol):
+    """What is compiled of a skill's modules (`run/compiled`)."""
+
+    @property
+    def hook(self) -> bytes: ...
+    @property
+    def table(self) -> bytes: ...
+
+
 def request(told: Told, _: Mapping[str, str]) -> bytes:
     """What one run brings along."""
-    order = {"words": told.arguments, "environment": dict(told.environment)}
+    order = {"words": told.arguments, "environment": dict(told.environment), "compiled": told.compiled}
     return framed({**order, "folder": told.folder, "cpu_seconds": told.cpu_seconds})
 
 

@@ -39,6 +39,8 @@ class Told(NamedTuple):
     environment: Mapping[str, str]
     folder: str
     cpu_seconds: int
+    compiled: tuple[bytes, ...] = ()
+    """Of a skill's own modules: what finds them, and what it finds."""
 
     @property
     def names(self) -> bytes:
