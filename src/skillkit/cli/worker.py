@@ -7,12 +7,12 @@ import os
 import platform
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from skillkit._version import __version__
-from skillkit.cli.options import policy_options, settings_for, state_option
+from skillkit.cli.options import Chosen, policy_options, settings_for, state_option
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.policy import ScriptPolicy
 
@@ -67,7 +67,7 @@ def worker_command(
     from skillkit.fleet.tasks import add_task
 
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    settings = settings_for({**chosen, "state_dir": state_dir})  # type: ignore[typeddict-item]  # the same names
+    settings = settings_for(cast("Chosen", {**chosen, "state_dir": state_dir}))
     app = app_for(broker_from(broker))
     told = {"host": platform.node(), "process": os.getpid(), "version": __version__, "concurrency": concurrency}
     task = add_task(app, state_dir=state_dir, policy=settings.policy, volumes=volumes, told=told)
