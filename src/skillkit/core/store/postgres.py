@@ -17,14 +17,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
+from skillkit.core.store.addresses import WorldAddress
 from skillkit.core.store.base import ChangeMark, Cursor, Head, Moment, Row, boot_id
 from skillkit.core.store.state import StateStore
 
@@ -35,17 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["ROLES", "SharedStore", "WorldAddress", "connect", "make_world"]
 
 ROLES = ("worker", "front", "approver")
-SCHEMES = ("postgresql", "postgres")
-EXAMPLE = "postgresql://host/db?world=acme"
 DATABASE_CLOCK = "database"
 CONNECT_SECONDS = 5
 WAIT_SECONDS = 30.0
 """For a connection of the pool, which many threads of a process may want at once."""
 MOST_CONNECTIONS = 8
-NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-# They would show in lists of processes and in files; `options` are ours.
-SECRET_SETTINGS = frozenset(("password", "sslpassword"))
-OWN_SETTINGS = frozenset(("options", "world"))
 
 _MARKED = re.compile(r"^-- version \d+$", re.MULTILINE)
 _VERSION = "select key, value from meta where key in ('world', 'version')"
@@ -53,50 +46,7 @@ _LOCK = "select pg_advisory_xact_lock(hashtext('skillkit ' || current_schema()),
 _APPEND = "select seq, moment, previous, hash from append(?, ?)"
 _MISSING = ("42P01", "3F000")  # no such table, no such schema
 _FORBIDDEN = "42501"
-
-
-@dataclass(frozen=True, slots=True)
-class WorldAddress:
-    """Where a shared world is; a password is never part of it."""
-
-    conninfo: str
-    world: str
-    shown: str
-
-    @classmethod
-    def from_text(cls, text: str) -> WorldAddress:
-        scheme = text.partition("://")[0]
-        if scheme not in SCHEMES:
-            # Nothing of it is repeated: it may hold a password.
-            raise ConfigurationError(
-                f"A shared state is an address such as {EXAMPLE}. For a folder use the state folder."
-            )
-        try:
-            parts = urlsplit(text)
-            settings = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-        except ValueError as error:
-            raise ConfigurationError(f"The address of the shared state cannot be read. Write {EXAMPLE}.") from error
-        if ":" in parts.netloc.rpartition("@")[0] or SECRET_SETTINGS & settings.keys():
-            raise ConfigurationError(
-                "The address of the shared state holds a password, which others could see. Put it into the file that "
-                "PGPASSFILE names, or into the service file, and leave it out of the address."
-            )
-        world = require_world_name(settings.get("world", ""))
-        rest = {name: value for name, value in settings.items() if name not in OWN_SETTINGS}
-        conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(rest), ""))
-        return cls(conninfo, world, f"postgresql://{parts.netloc}{parts.path}?world={world}")
-
-    def role(self, name: str) -> str:
-        return f"{self.world}_{name}"
-
-
-def require_world_name(name: str) -> str:
-    if not NAME.fullmatch(name) or name.startswith("pg_") or name in ("public", "information_schema"):
-        raise ConfigurationError(
-            f"{name!r} is no name of a world: 1 to 40 small letters, digits and underscores, a letter first, not "
-            f"'public' or 'pg_...'. Write {EXAMPLE}."
-        )
-    return name
+_LOCKED = "55P03"
 
 
 @cache
@@ -319,6 +269,8 @@ def _unavailable(address: WorldAddress, error: psycopg.Error) -> StateUnavailabl
         what, remedy = "is not there", "Make it with 'skillkit fleet init', or name another world"
     elif error.sqlstate == _FORBIDDEN:
         what, remedy = "does not let this login do that", "Use a login with the role that may; 'fleet init' lists them"
+    elif error.sqlstate == _LOCKED:
+        what, remedy = "is locked by another for long", "Wait for it, or look at what holds it in pg_stat_activity"
     else:
         what, remedy = "cannot be used", "Check that the database runs and lets this login in"
     return StateUnavailableError(f"The shared world {address.shown} {what} ({said[0]}). {remedy}.")
