@@ -95,7 +95,9 @@ def test_cancel_is_told_within_a_second(fleet: Fleet, manager: SkillManager) -> 
     """From the row to the worker: what the two machines need for it, apart from how loaded they are."""
     runner: Any = manager.runner
     run = runner.order(manager, "demo", "long")
-    assert wait_for(lambda: fleet.rows("select 1 from runs where id = %s and started_seq is not null", uuid.UUID(run.id)), 30)
+    assert wait_for(
+        lambda: fleet.rows("select 1 from runs where id = %s and started_seq is not null", uuid.UUID(run.id)), 30
+    )
     asked = time.monotonic()
     run.cancel()
     assert run.result().cancelled
