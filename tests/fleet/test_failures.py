@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -18,7 +19,7 @@ from support.fleets import Fleet, fleet_at, nobody_left, processes_of
 from support.running import wait_for
 
 from skillkit import RunLostError, SkillManager
-from skillkit.fleet import FleetRun
+from skillkit.fleet import CeleryRunner, FleetRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -170,18 +171,22 @@ def test_a_worker_cut_off_from_the_database_kills_its_scripts_before_the_lease_e
     assert fragile.kinds()["started"] == 1
 
 
-def test_a_second_signal_is_not_needed_after_a_kill_of_the_front(fleet: Fleet) -> None:
-    """A caller that is killed leaves its run; whoever has the id gets the result."""
+ORDERS_AND_DIES = """
+import os, signal, sys
+from skillkit import STANDARD, SkillManager
+from skillkit.fleet import CeleryRunner
+skills, state, folder, broker, note = sys.argv[1:]
+manager = SkillManager(skills, "", [], [], policy=STANDARD, state=state, state_dir=folder, runner=CeleryRunner(broker))
+open(note, "w").write(manager.runner.order(manager, "demo", "nap", argv=["1"]).id)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_caller_that_is_killed_leaves_its_run_to_who_has_the_id(fleet: Fleet) -> None:
     fleet.start_worker()
-    manager = fleet.manager()
-    child = os.fork()
-    if child == 0:  # a process that orders and dies
-        try:
-            run = order(fleet.manager(), "nap", "1")
-            (fleet.folder / "id").write_text(run.id)
-        finally:
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
-    runner: Any = manager.runner
-    runner.state = fleet.address(fleet.front)
-    assert runner.find((fleet.folder / "id").read_text()).result(timeout=60).stdout == "slept\n"
+    note = fleet.folder / "id"
+    words = [fleet.skills, fleet.address(fleet.front), fleet.folder / "killed", fleet.broker, note]
+    killed = subprocess.run([sys.executable, "-c", ORDERS_AND_DIES, *map(str, words)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    runner = CeleryRunner(fleet.broker, state=fleet.address(fleet.front))
+    assert runner.find(note.read_text()).result(timeout=60).stdout == "slept\n"

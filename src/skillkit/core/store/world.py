@@ -204,7 +204,7 @@ class World:
             ticket = settled
 
     def _require_true(self, request_id: str) -> None:
-        """Of a run elsewhere: that what the question shows is what would run. Who answers looks, for who asks may lie."""
+        """Of a run elsewhere: that the question shows what would run. Who answers looks, for who asks may lie."""
         asked = self._requests.find(request_id)
         if isinstance(asked, OptionRequest) and self._store.is_shared:
             showing: Any = import_module("skillkit.fleet.showing")  # above the core, known by its name alone
