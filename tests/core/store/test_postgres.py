@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -148,6 +149,49 @@ def test_an_older_world_is_brought_up_to_date_and_keeps_all(
         with store.connection() as connection:
             assert connection.execute("select count(*) from runs").fetchone() == (0,)
     database.drop_world(name)
+
+
+def test_a_step_that_fails_leaves_the_world_as_it_was(
+    database: Database, world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = postgres._migrations()
+    with monkeypatch.context() as later:
+        later.setattr(postgres, "_migrations", lambda: (*known, "create table later (id text); nonsense"))
+        with pytest.raises(StateUnavailableError, match="syntax error"):
+            make_world(WorldAddress.from_text(database.address(world)))
+    with closing(open_store(tmp_path, database.address(world))) as store, store.connection() as connection:
+        assert connection.execute("select to_regclass('later')").fetchone() == (None,)
+
+
+def test_machines_that_make_a_world_together_get_one(database: Database, tmp_path: Path) -> None:
+    name = "together"
+    address = WorldAddress.from_text(database.address(name))
+    with ThreadPoolExecutor(6) as pool:
+        versions = [*pool.map(lambda _: make_world(address), range(6))]
+    assert sorted(versions) == [0, *[len(postgres._migrations())] * 5], "one made it, the others found it"
+    with closing(open_store(tmp_path, database.address(name))) as store:
+        assert store.world()
+    database.drop_world(name)
+
+
+def test_a_lock_that_lasts_is_named_and_passes(
+    database: Database, world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = postgres._options
+    monkeypatch.setattr(postgres, "_options", lambda address: usual(address).replace("20s", "200ms"))
+    other = SharedStore(WorldAddress.from_text(database.address(world)), tmp_path / "other")
+    with closing(open_store(tmp_path, database.address(world))) as store, closing(other):
+        store.world()
+        with ThreadPoolExecutor(1) as pool, other.transaction():
+
+            def wait_in_vain() -> None:
+                with store.transaction():
+                    pass
+
+            with pytest.raises(StateUnavailableError, match=r"is locked by another .*Wait"):
+                pool.submit(wait_in_vain).result()
+        with store.transaction() as connection:
+            assert connection.in_transaction
 
 
 def test_the_variable_names_the_world_and_an_empty_text_the_folder(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,11 @@ from support.asking import request_named
 
 from skillkit import ConfigurationError, Option, OptionAnswer
 from skillkit.core.store import request_rows as rows
-from skillkit.core.store.base import Moment
+from skillkit.core.store.base import Connection, Moment
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.request_rows import LEASE_SECONDS, Question, Ticket
-from skillkit.core.store.state import StateStore
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 NOW = Moment("boot", 1_000.0, 50_000.0)
 LATER = NOW.after(5)
@@ -24,28 +25,28 @@ KEPT = replace(HELD, is_held=False)
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    store = StateStore(tmp_path / "state")
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    store = open_store(tmp_path / "state")
     with store.connection() as connection:
         yield connection
     store.close()
 
 
-def answered(connection: sqlite3.Connection, seq: int, option_id: str = "yes_once") -> None:
+def answered(connection: Connection, seq: int, option_id: str = "yes_once") -> None:
     rows.write_answer(connection, seq, OptionAnswer(option_id, "web", 50_001.0, "run"), NOW)
 
 
-def row_of(connection: sqlite3.Connection, seq: int) -> rows.Row:
+def row_of(connection: Connection, seq: int) -> rows.Row:
     row = rows.row_at(connection, seq)
     assert row is not None
     return row
 
 
-def askers(connection: sqlite3.Connection) -> int:
+def askers(connection: Connection) -> int:
     return int(connection.execute("select count(*) from askers").fetchone()[0])
 
 
-def test_a_request_comes_back_with_all_that_was_asked(connection: sqlite3.Connection) -> None:
+def test_a_request_comes_back_with_all_that_was_asked(connection: Connection) -> None:
     row = row_of(connection, rows.open_row(connection, KEPT, NOW))
     request = replace(KEPT.request, context={"shown": "all"}, created_at=50_000.0, expires_at=50_060.0)
     assert (row.request, row.state, row.answer, row.is_taken) == (request, "pending", None, False)
@@ -53,12 +54,12 @@ def test_a_request_comes_back_with_all_that_was_asked(connection: sqlite3.Connec
     assert row.question() == replace(KEPT, request=request)
 
 
-def test_what_does_not_exist_is_none(connection: sqlite3.Connection) -> None:
+def test_what_does_not_exist_is_none(connection: Connection) -> None:
     assert rows.row_at(connection, 1) is None
     assert rows.newest_row(connection, "run") is None
 
 
-def test_the_newest_of_several_with_one_id_counts(connection: sqlite3.Connection) -> None:
+def test_the_newest_of_several_with_one_id_counts(connection: Connection) -> None:
     first = rows.open_row(connection, KEPT, NOW)
     answered(connection, first)
     rows.take(connection, row_of(connection, first))
@@ -71,7 +72,7 @@ def test_the_newest_of_several_with_one_id_counts(connection: sqlite3.Connection
     assert [row.seq for row in rows.past_rows(connection, 5)] == [first]
 
 
-def test_pending_is_the_oldest_first_and_past_the_newest_first(connection: sqlite3.Connection) -> None:
+def test_pending_is_the_oldest_first_and_past_the_newest_first(connection: Connection) -> None:
     def opened(name: str) -> int:
         return rows.open_row(connection, replace(KEPT, request=request_named(name)), NOW)
 
@@ -84,7 +85,7 @@ def test_pending_is_the_oldest_first_and_past_the_newest_first(connection: sqlit
     assert rows.pending_rows(connection) == []
 
 
-def test_a_question_that_is_open_is_joined_and_never_loses_time(connection: sqlite3.Connection) -> None:
+def test_a_question_that_is_open_is_joined_and_never_loses_time(connection: Connection) -> None:
     seq = rows.open_row(connection, HELD, NOW)
     rows.ticket_for(connection, seq, HELD, NOW, 0.0)
     for lifetime, ends in ((10, NOW.after(60)), (100, NOW.after(105))):
@@ -98,20 +99,20 @@ def test_a_question_that_is_open_is_joined_and_never_loses_time(connection: sqli
     assert not row_of(connection, seq).life.is_held
 
 
-def test_a_question_whose_askers_are_gone_is_not_joined(connection: sqlite3.Connection) -> None:
+def test_a_question_whose_askers_are_gone_is_not_joined(connection: Connection) -> None:
     lost = rows.join(connection, HELD, NOW).seq
     asked_again = rows.join(connection, HELD, NOW.after(LEASE_SECONDS)).seq
     assert asked_again != lost
     assert [row_of(connection, seq).state for seq in (lost, asked_again)] == ["abandoned", "pending"]
 
 
-def test_a_question_joined_after_a_restart_counts_by_the_new_clock(connection: sqlite3.Connection) -> None:
+def test_a_question_joined_after_a_restart_counts_by_the_new_clock(connection: Connection) -> None:
     seq = rows.open_row(connection, KEPT, NOW)
     assert rows.open_row(connection, replace(KEPT, lifetime=70), AFTER_A_RESTART) == seq
     assert row_of(connection, seq).life.deadline == AFTER_A_RESTART.after(70)
 
 
-def test_a_question_with_other_options_is_not_joined(connection: sqlite3.Connection) -> None:
+def test_a_question_with_other_options_is_not_joined(connection: Connection) -> None:
     rows.open_row(connection, KEPT, NOW)
     other = replace(KEPT, request=request_named("run", (Option("a", "A"),)))
     with pytest.raises(ConfigurationError, match="'run' is open and has other options"):
@@ -119,7 +120,7 @@ def test_a_question_with_other_options_is_not_joined(connection: sqlite3.Connect
 
 
 def test_an_answer_nobody_took_is_there_for_who_comes_back_and_gets_no_more_time(
-    connection: sqlite3.Connection,
+    connection: Connection,
 ) -> None:
     seq = rows.open_row(connection, KEPT, NOW)
     answered(connection, seq)
@@ -139,7 +140,7 @@ def test_an_answer_nobody_took_is_there_for_who_comes_back_and_gets_no_more_time
     ids=["in time", "too late", "taken", "not answered", "for those who waited"],
 )
 def test_an_answer_waits_for_its_taker(
-    connection: sqlite3.Connection, question: Question, is_answered: bool, is_taken: bool, seconds: float, waits: bool
+    connection: Connection, question: Question, is_answered: bool, is_taken: bool, seconds: float, waits: bool
 ) -> None:
     seq = rows.insert_row(connection, question, NOW)
     if is_answered:
@@ -149,7 +150,7 @@ def test_an_answer_waits_for_its_taker(
     assert row_of(connection, seq).waits_for_its_taker(NOW.after(seconds)) is waits
 
 
-def test_what_is_left_of_a_life_is_counted_by_the_clock_that_can_be_believed(connection: sqlite3.Connection) -> None:
+def test_what_is_left_of_a_life_is_counted_by_the_clock_that_can_be_believed(connection: Connection) -> None:
     life = row_of(connection, rows.insert_row(connection, KEPT, NOW)).life
     assert life.remaining(Moment("boot", 1_020.0, 99_999.0)) == 40
     assert life.remaining(AFTER_A_RESTART) == 50
@@ -169,14 +170,14 @@ def test_what_is_left_of_a_life_is_counted_by_the_clock_that_can_be_believed(con
     ],
 )
 def test_a_held_question_lives_as_long_as_a_lease_and_a_kept_one_until_it_expires(
-    connection: sqlite3.Connection, question: Question, seconds: float, alive: bool
+    connection: Connection, question: Question, seconds: float, alive: bool
 ) -> None:
     ticket = rows.join(connection, question, NOW)
     life = row_of(connection, ticket.seq).life
     assert rows.is_alive(connection, life, NOW.after(seconds)) is alive
 
 
-def test_the_lease_of_another_boot_is_none_and_one_of_several_is_enough(connection: sqlite3.Connection) -> None:
+def test_the_lease_of_another_boot_is_none_and_one_of_several_is_enough(connection: Connection) -> None:
     first = rows.join(connection, HELD, NOW)
     life = row_of(connection, first.seq).life
     assert not rows.has_askers(connection, first.seq, replace(NOW, boot="another"))
@@ -185,13 +186,13 @@ def test_the_lease_of_another_boot_is_none_and_one_of_several_is_enough(connecti
     assert not rows.has_askers(connection, first.seq + 1, NOW), "of another question"
 
 
-def test_a_question_with_a_lease_is_over_when_its_time_is(connection: sqlite3.Connection) -> None:
+def test_a_question_with_a_lease_is_over_when_its_time_is(connection: Connection) -> None:
     question = replace(HELD, lifetime=2)
     ticket = rows.join(connection, question, NOW)
     assert not rows.is_alive(connection, row_of(connection, ticket.seq).life, NOW.after(2))
 
 
-def test_a_lease_is_renewed_while_the_question_is_open_and_only_then(connection: sqlite3.Connection) -> None:
+def test_a_lease_is_renewed_while_the_question_is_open_and_only_then(connection: Connection) -> None:
     ticket = rows.join(connection, HELD, NOW)
     rows.renew(connection, [ticket], LATER)
     assert askers(connection) == 1
@@ -202,7 +203,7 @@ def test_a_lease_is_renewed_while_the_question_is_open_and_only_then(connection:
 
 
 def test_what_is_dead_is_closed_with_its_reason_and_what_was_shown_is_forgotten(
-    connection: sqlite3.Connection,
+    connection: Connection,
 ) -> None:
     def opened(name: str, **changes: object) -> int:
         question = replace(HELD, request=request_named(name), **changes)  # type: ignore[arg-type]
@@ -221,7 +222,7 @@ def test_what_is_dead_is_closed_with_its_reason_and_what_was_shown_is_forgotten(
     assert rows.seqs_over(connection, [expired, abandoned, kept]) == {expired, abandoned}
 
 
-def test_leases_that_hold_stay_and_those_of_another_boot_go(connection: sqlite3.Connection) -> None:
+def test_leases_that_hold_stay_and_those_of_another_boot_go(connection: Connection) -> None:
     rows.join(connection, HELD, NOW)
     rows.close_dead(connection, NOW.after(LEASE_SECONDS - 0.1))
     assert askers(connection) == 1
@@ -229,7 +230,7 @@ def test_leases_that_hold_stay_and_those_of_another_boot_go(connection: sqlite3.
     assert askers(connection) == 0
 
 
-def test_the_oldest_of_what_is_over_is_dropped(connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_of_what_is_over_is_dropped(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows.KEPT_REQUESTS == 500
     monkeypatch.setattr(rows, "KEPT_REQUESTS", 2)
     pending = rows.insert_row(connection, replace(KEPT, request=request_named("pending")), NOW)
@@ -240,7 +241,7 @@ def test_the_oldest_of_what_is_over_is_dropped(connection: sqlite3.Connection, m
     assert [row.seq for row in rows.pending_rows(connection)] == [pending]
 
 
-def test_the_first_answer_is_kept_and_no_later_one(connection: sqlite3.Connection) -> None:
+def test_the_first_answer_is_kept_and_no_later_one(connection: Connection) -> None:
     seq = rows.insert_row(connection, HELD, NOW)
     answered(connection, seq, "no")
     answered(connection, seq, "yes_once")
@@ -249,7 +250,7 @@ def test_the_first_answer_is_kept_and_no_later_one(connection: sqlite3.Connectio
     assert (row.state, row.context) == ("answered", "{}")
 
 
-def test_what_was_shown_is_kept_for_who_comes_back_until_the_answer_is_taken(connection: sqlite3.Connection) -> None:
+def test_what_was_shown_is_kept_for_who_comes_back_until_the_answer_is_taken(connection: Connection) -> None:
     seq = rows.insert_row(connection, KEPT, NOW)
     answered(connection, seq)
     assert row_of(connection, seq).context == '{"shown": "all"}'
@@ -267,7 +268,7 @@ def test_what_was_shown_is_kept_for_who_comes_back_until_the_answer_is_taken(con
     ],
 )
 def test_an_answer_for_one_is_taken_by_one(
-    connection: sqlite3.Connection, option_id: str, single_use: tuple[str, ...], takers: list[bool]
+    connection: Connection, option_id: str, single_use: tuple[str, ...], takers: list[bool]
 ) -> None:
     seq = rows.insert_row(connection, HELD, NOW)
     answered(connection, seq, option_id)
@@ -275,7 +276,7 @@ def test_an_answer_for_one_is_taken_by_one(
     assert [rows.take(connection, row, single_use) == row.answer for _ in range(3)] == takers
 
 
-def test_an_answer_that_others_share_is_for_one_to_whoever_says_so(connection: sqlite3.Connection) -> None:
+def test_an_answer_that_others_share_is_for_one_to_whoever_says_so(connection: Connection) -> None:
     seq = rows.insert_row(connection, HELD, NOW)
     answered(connection, seq, "yes_in_session")
     row = row_of(connection, seq)
@@ -284,7 +285,7 @@ def test_an_answer_that_others_share_is_for_one_to_whoever_says_so(connection: s
     assert rows.take(connection, row) is not None
 
 
-def test_there_is_nothing_to_take_before_the_answer(connection: sqlite3.Connection) -> None:
+def test_there_is_nothing_to_take_before_the_answer(connection: Connection) -> None:
     row = row_of(connection, rows.insert_row(connection, HELD, NOW))
     assert rows.take(connection, row) is None
     assert row_of(connection, row.seq) == row
@@ -295,7 +296,7 @@ def test_there_is_nothing_to_take_before_the_answer(connection: sqlite3.Connecti
     [(HELD, 1, "withdrawn"), (HELD, 60, "expired"), (KEPT, 1, "pending"), (KEPT, 60, "expired")],
 )
 def test_the_last_asker_who_goes_takes_a_held_question_along(
-    connection: sqlite3.Connection, question: Question, seconds: float, state: str
+    connection: Connection, question: Question, seconds: float, state: str
 ) -> None:
     ticket = rows.join(connection, question, NOW)
     rows.leave(connection, ticket, NOW.after(seconds))
@@ -303,7 +304,7 @@ def test_the_last_asker_who_goes_takes_a_held_question_along(
     assert askers(connection) == 0
 
 
-def test_who_goes_leaves_the_question_to_the_other_and_an_answer_as_it_is(connection: sqlite3.Connection) -> None:
+def test_who_goes_leaves_the_question_to_the_other_and_an_answer_as_it_is(connection: Connection) -> None:
     first, second = rows.join(connection, HELD, NOW), rows.join(connection, HELD, NOW)
     assert (first.seq, first.question) == (second.seq, HELD)
     rows.leave(connection, first, NOW)

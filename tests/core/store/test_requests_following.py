@@ -15,10 +15,9 @@ from skillkit.core.store.requests import PastRequest
 pytestmark = pytest.mark.usefixtures("each_database")
 
 
-@pytest.mark.own_file
-def test_the_mark_changes_with_every_commit_of_anybody(tmp_path: Path) -> None:
+def test_the_mark_changes_with_every_commit_of_anybody(tmp_path: Path, each_database: str) -> None:
     with World(tmp_path) as world, World(tmp_path) as other:
-        assert world.change_mark() == (0, 0, 0), "looking makes no file"
+        assert each_database == "postgresql" or world.change_mark() == (0, 0, 0), "looking makes no file"
         world.open(request_named("own"))
         marks = [world.change_mark()]
         assert world.change_mark() == marks[0]

@@ -85,8 +85,9 @@ def test_a_key_in_the_name_of_a_host_is_masked(tmp_path: Path) -> None:
         assert "hunter22" not in repr(World(tmp_path).running())
 
 
-@pytest.mark.own_file
-def test_a_store_that_is_away_ends_no_run(tmp_path: Path) -> None:
+def test_a_store_that_is_away_ends_no_run(tmp_path: Path, each_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if each_database == "postgresql":
+        monkeypatch.setenv("SKILLKIT_STATE", "postgresql:///db?host=/nonexistent&world=acme")
     (tmp_path / "state.sqlite3").mkdir()
     with RunningRuns(open_store(tmp_path)).telling(7, COMMAND, NOTHING_MASKED) as tell:
         tell.hosts(USES)

@@ -40,13 +40,14 @@ def test_looking_makes_no_file(store: Store) -> None:
     assert not store.exists()
 
 
-@pytest.mark.own_file
 def test_what_was_given_is_kept_with_its_content_channel_and_time(store: Store) -> None:
     give(store, KEY, HOST)
     kept = StandingGrants(store).of("pdf", "/skills/pdf")
     assert [(each.grant, each.digest, each.channel) for each in kept] == [(KEY, "d1", "cli"), (HOST, "d1", "cli")]
     assert all(each.granted_at > 0 for each in kept)
-    assert StandingGrants(store).of("pdf", "/elsewhere/pdf") == []
+    # Where there are many machines, a skill is known by its name and content, whatever its folder.
+    assert StandingGrants(store).of("pdf", "/elsewhere/pdf") == (kept if store.is_shared else [])
+    assert StandingGrants(store).of("csv", "/skills/pdf") == []
 
 
 def test_given_again_it_is_there_once(store: Store) -> None:
@@ -55,11 +56,11 @@ def test_given_again_it_is_there_once(store: Store) -> None:
     assert [each.grant for each in StandingGrants(store).all()] == [KEY, HOST]
 
 
-@pytest.mark.own_file
 def test_what_other_content_had_is_forgotten_when_something_is_given_to_the_new(store: Store) -> None:
     give(store, KEY, HOST)
     give(store, KEY, digest="d2")
-    assert [(each.grant, each.digest) for each in StandingGrants(store).all()] == [(KEY, "d2")]
+    others = [(KEY, "d1"), (HOST, "d1")] if store.is_shared else []  # which another machine may still have
+    assert [(each.grant, each.digest) for each in StandingGrants(store).all()] == [*others, (KEY, "d2")]
 
 
 def test_a_skill_has_one_working_directory(store: Store) -> None:
@@ -71,15 +72,24 @@ def test_a_skill_has_one_working_directory(store: Store) -> None:
         give(store, workspace, own)
 
 
-@pytest.mark.own_file
-def test_grants_are_taken_back_one_by_one_by_folder_or_all(store: Store) -> None:
+def test_grants_are_taken_back_one_by_one_or_all(store: Store) -> None:
     grants = StandingGrants(store)
     give(store, KEY, HOST)
-    give(store, KEY, folder="/other/pdf")
     assert [each.grant for each in grants.remove("pdf", [HOST])] == [HOST]
-    assert [each.folder for each in grants.remove("pdf", folder="/other/pdf")] == ["/other/pdf"]
     assert [each.grant for each in grants.remove("pdf")] == [KEY]
     assert grants.remove("pdf") == []
+
+
+def test_grants_are_taken_back_by_folder_where_folders_count(store: Store) -> None:
+    grants = StandingGrants(store)
+    give(store, KEY)
+    give(store, KEY, folder="/other/pdf")
+    if store.is_shared:
+        with pytest.raises(ConfigurationError, match=r"by its name and content.*Leave the folder out"):
+            grants.remove("pdf", folder="/other/pdf")
+        return
+    assert [each.folder for each in grants.remove("pdf", folder="/other/pdf")] == ["/other/pdf"]
+    assert [each.folder for each in grants.all()] == ["/skills/pdf"]
 
 
 def test_what_a_later_version_wrote_grants_nothing(store: Store) -> None:

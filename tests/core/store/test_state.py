@@ -84,15 +84,6 @@ def test_the_connection_waits_checks_keys_and_writes_ahead(tmp_path: Path) -> No
     assert (durable, again) == (2, 1)
 
 
-def test_a_world_keeps_its_id_and_differs_from_others(store: StateStore, tmp_path: Path) -> None:
-    world = store.world()
-    store.close()
-    other = StateStore(tmp_path / "other")
-    assert store.world() == world
-    assert other.world() != world
-    other.close()
-
-
 def test_threads_share_one_connection(store: StateStore) -> None:
     seen: list[int] = []
 
@@ -107,46 +98,6 @@ def test_threads_share_one_connection(store: StateStore) -> None:
         thread.join()
     assert len(seen) == 8
     assert len(set(seen)) == 1
-
-
-def test_what_is_not_committed_is_rolled_back(store: StateStore) -> None:
-    def write_and_fail() -> None:
-        with store.connection() as connection:
-            connection.execute("begin immediate")
-            connection.execute("insert into meta values ('a', 'b')")
-            raise KeyboardInterrupt("stop")
-
-    with pytest.raises(KeyboardInterrupt, match="stop"):
-        write_and_fail()
-    with store.connection() as connection:
-        assert connection.execute("select count(*) from meta where key = 'a'").fetchone() == (0,)
-        assert not connection.in_transaction
-
-
-def test_a_transaction_is_kept_as_a_whole_or_not_at_all(store: StateStore) -> None:
-    def write_and_fail() -> None:
-        with store.transaction() as connection:
-            connection.execute("insert into meta values ('b', 'lost')")
-            raise ValueError("stop")
-
-    with store.transaction() as connection:
-        connection.execute("insert into meta values ('a', 'kept')")
-    with pytest.raises(ValueError, match="stop"):
-        write_and_fail()
-    with store.connection() as connection:
-        assert connection.execute("select key from meta where key in ('a', 'b')").fetchall() == [("a",)]
-
-
-def test_a_broken_rule_of_the_schema_stays_what_it_is(store: StateStore) -> None:
-    def write_twice() -> None:
-        with store.connection() as connection:
-            connection.execute("begin immediate")
-            connection.execute("insert into meta values ('world', 'x')")
-
-    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
-        write_twice()
-    with store.connection() as connection:
-        assert not connection.in_transaction
 
 
 def test_a_new_step_is_applied_once_to_a_file_that_has_the_old_ones(
@@ -302,54 +253,6 @@ def test_processes_that_make_the_file_together_get_one_world(tmp_path: Path) -> 
         answers = [process.communicate() for process in processes]
         assert [errors for _, errors in answers] == [""] * 6
         assert len({world for world, _ in answers}) == 1
-
-
-FORK = """
-import multiprocessing, sys
-from skillkit.core.store.state import StateStore
-store = StateStore(sys.argv[1])
-def write(name):
-    with store.connection() as connection:
-        connection.execute("begin immediate")
-        connection.execute("insert into meta values (?, ?)", (name, store._identity[0]))
-        connection.execute("commit")
-write("before")
-children = [multiprocessing.get_context("fork").Process(target=write, args=(f"child{i}",)) for i in range(3)]
-for child in children: child.start()
-write("parent")
-for child in children: child.join()
-with store.connection() as connection:
-    rows = dict(connection.execute("select key, value from meta where key <> 'world'"))
-print(sorted(rows), len(set(rows.values())), connection.execute("pragma integrity_check").fetchone()[0])
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_after_a_fork_the_child_opens_the_file_for_itself(tmp_path: Path) -> None:
-    output, errors = python(FORK, tmp_path).communicate()
-    assert (output, errors) == ("['before', 'child0', 'child1', 'child2', 'parent'] 4 ok\n", "")
-
-
-BARE_FORK = """
-import ctypes, os, sys
-from skillkit.core.store.state import StateStore
-store = StateStore(sys.argv[1])
-store.world()
-child = ctypes.PyDLL(None).fork()
-if child == 0:
-    with store.connection() as connection:
-        connection.execute("insert into meta values ('child', 'x')")
-    os._exit(0)
-os.waitpid(child, 0)
-with store.connection() as connection:
-    print(connection.execute("select value from meta where key = 'child'").fetchone())
-"""
-
-
-@needs_linux
-def test_a_fork_that_python_does_not_see_is_noticed_by_the_process_id(tmp_path: Path) -> None:
-    output, errors = python(BARE_FORK, tmp_path).communicate()
-    assert (output, errors) == ("('x',)\n", "")
 
 
 def test_a_file_that_lost_its_worlds_id_is_not_used(store: StateStore) -> None:

@@ -17,62 +17,76 @@ from support.running import wait_for
 from skillkit import OptionAnswer, StateUnavailableError
 from skillkit.core.store import request_rows as rows
 from skillkit.core.store import subscription as watching
-from skillkit.core.store.base import moment_now, steady_seconds
+from skillkit.core.store.base import Connection, Store, steady_seconds
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.request_rows import Question, Ticket
 from skillkit.core.store.requests import Requests
-from skillkit.core.store.state import StateStore
 from skillkit.core.store.subscription import Subscriber, Subscription
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 HELD = Question(request_named("run"), "{}", 60, (), is_held=True)
 SOON = 8
 """Seconds, on a machine that has much else to do; far less than the sleeps and pauses in these tests."""
 
 
-class FaultyStore(StateStore):
-    """Cannot be reached as often as it is told to."""
+class Faults:
+    """How often a store cannot be reached, and how often somebody tried."""
 
-    error: Exception = StateUnavailableError("gone")
-    faults = 0
-    uses = 0
+    def __init__(self) -> None:
+        self.error: Exception = StateUnavailableError("gone")
+        self.number = 0
+        self.uses = 0
 
-    @contextmanager
-    def connection(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+    def meet(self) -> None:
         self.uses += 1
-        if self.faults:
-            self.faults -= 1
+        if self.number:
+            self.number -= 1
             raise self.error
-        with super().connection(durable=durable) as connection:
-            yield connection
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[FaultyStore]:
-    store = FaultyStore(tmp_path / "state")
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+def store(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    store = open_store(tmp_path / "state")
+    connect = store.connection
+
+    @contextmanager
+    def connection(**settings: bool) -> Iterator[Connection]:
+        faults.meet()
+        with connect(**settings) as connection:
+            yield connection
+
+    monkeypatch.setattr(store, "connection", connection)
     yield store
     assert wait_for(lambda: watch_threads() == [], SOON)
     store.close()
 
 
 @pytest.fixture
-def watcher(store: StateStore) -> Subscription:
+def watcher(store: Store) -> Subscription:
     return Subscription(store, Requests(store))
 
 
-def ticket_in(store: StateStore, name: str = "run") -> Ticket:
+def ticket_in(store: Store, name: str = "run") -> Ticket:
     with store.connection() as connection:
-        return rows.join(connection, replace(HELD, request=request_named(name)), moment_now())
+        return rows.join(connection, replace(HELD, request=request_named(name)), store.now())
 
 
-def answer(store: StateStore, ticket: Ticket) -> None:
+def answer(store: Store, ticket: Ticket) -> None:
     with store.connection() as connection:
-        rows.write_answer(connection, ticket.seq, OptionAnswer("no", "web", 1.0, "run"), moment_now())
+        rows.write_answer(connection, ticket.seq, OptionAnswer("no", "web", 1.0, "run"), store.now())
 
 
 def waiter_for(ticket: Ticket, seconds: float = 30, cancel: threading.Event | None = None) -> Subscriber:
     return Subscriber(replace(ticket, ends=steady_seconds() + seconds), cancel)
 
 
-def lease(store: StateStore, ticket: Ticket) -> float:
+def lease(store: Store, ticket: Ticket) -> float:
     with store.connection() as connection:
         found = connection.execute("select leased_until from askers where asker = ?", (ticket.asker,)).fetchone()
     return float(found[0])
@@ -101,10 +115,8 @@ def test_an_asker_is_done_when_cancelled_or_out_of_time(
     assert Subscriber(Ticket(1, 1, HELD, ends), cancel).is_done is done
 
 
-def test_who_waits_sleeps_until_another_program_answers(
-    store: FaultyStore, watcher: Subscription, tmp_path: Path
-) -> None:
-    ticket, other = ticket_in(store), StateStore(tmp_path / "state")
+def test_who_waits_sleeps_until_another_program_answers(store: Store, watcher: Subscription, tmp_path: Path) -> None:
+    ticket, other = ticket_in(store), open_store(tmp_path / "state")
     with in_threads(1, lambda: watcher.sleep(waiter_for(ticket))) as (sleeping,):
         time.sleep(0.4)
         assert not sleeping.done()
@@ -114,7 +126,7 @@ def test_who_waits_sleeps_until_another_program_answers(
 
 
 def test_who_waits_for_what_is_over_does_not_wait_for_the_next_look(
-    store: FaultyStore, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
+    store: Store, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 25)
     ticket = ticket_in(store)
@@ -124,7 +136,7 @@ def test_who_waits_for_what_is_over_does_not_wait_for_the_next_look(
 
 
 def test_what_this_process_answers_is_seen_at_once(
-    store: FaultyStore, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
+    store: Store, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 25)
     ticket = ticket_in(store)
@@ -137,7 +149,7 @@ def test_what_this_process_answers_is_seen_at_once(
         assert wait_for(lambda: watch_threads() == [], SOON), "and nobody looks on for nobody"
 
 
-def test_who_comes_later_is_looked_for_too(store: FaultyStore, watcher: Subscription) -> None:
+def test_who_comes_later_is_looked_for_too(store: Store, watcher: Subscription) -> None:
     first, second = ticket_in(store, "first"), ticket_in(store, "second")
     cancel = threading.Event()
     with in_threads(1, lambda: watcher.sleep(waiter_for(first, cancel=cancel))) as (sleeping,):
@@ -151,7 +163,7 @@ def test_who_comes_later_is_looked_for_too(store: FaultyStore, watcher: Subscrip
         sleeping.result(SOON)
 
 
-def test_one_thread_looks_for_all_and_ends_when_nobody_waits(store: FaultyStore, watcher: Subscription) -> None:
+def test_one_thread_looks_for_all_and_ends_when_nobody_waits(store: Store, watcher: Subscription) -> None:
     for _ in range(2):
         cancel = threading.Event()
         tickets = iter([ticket_in(store, name) for name in "abc"])
@@ -165,7 +177,7 @@ def test_one_thread_looks_for_all_and_ends_when_nobody_waits(store: FaultyStore,
         assert wait_for(lambda: watch_threads() == [], SOON)
 
 
-def test_a_sleep_ends_when_its_time_is_over(store: FaultyStore, watcher: Subscription) -> None:
+def test_a_sleep_ends_when_its_time_is_over(store: Store, watcher: Subscription) -> None:
     ticket = ticket_in(store)
     started = time.monotonic()
     watcher.sleep(waiter_for(ticket, seconds=0.3))
@@ -173,14 +185,14 @@ def test_a_sleep_ends_when_its_time_is_over(store: FaultyStore, watcher: Subscri
     assert 0.25 < time.monotonic() - started < SOON
 
 
-def test_waiting_costs_a_look_now_and_then(store: FaultyStore, watcher: Subscription) -> None:
+def test_waiting_costs_a_look_now_and_then(store: Store, faults: Faults, watcher: Subscription) -> None:
     ticket = ticket_in(store)
-    store.uses = 0
+    faults.uses = 0
     watcher.sleep(waiter_for(ticket, seconds=0.6))
-    assert 1 < store.uses < 15
+    assert 1 < faults.uses < 15
 
 
-def test_a_look_reads_no_table_while_nothing_changed(store: FaultyStore, watcher: Subscription, tmp_path: Path) -> None:
+def test_a_look_reads_no_table_while_nothing_changed(store: Store, watcher: Subscription, tmp_path: Path) -> None:
     first, second, third = (waiter_for(ticket_in(store, name)) for name in "abc")
     both = (first, second, third)
     watcher._look(both, is_stale=False)
@@ -188,7 +200,7 @@ def test_a_look_reads_no_table_while_nothing_changed(store: FaultyStore, watcher
     answer(store, first.ticket)
     watcher._look(both, is_stale=False)
     assert [each.woken.is_set() for each in both] == [True, False, False]
-    other = StateStore(tmp_path / "state")
+    other = open_store(tmp_path / "state")
     answer(other, second.ticket)
     other.close()
     watcher._look(both, is_stale=False)
@@ -200,7 +212,7 @@ def test_a_look_reads_no_table_while_nothing_changed(store: FaultyStore, watcher
 
 
 def test_a_look_that_finds_the_old_mark_reads_nothing_more(
-    store: FaultyStore, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
+    store: Store, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiter = waiter_for(ticket_in(store))
     watcher._look((waiter,), is_stale=False)
@@ -219,16 +231,16 @@ def test_a_look_that_finds_the_old_mark_reads_nothing_more(
 
 @pytest.mark.parametrize(("seconds", "is_renewed"), [(1.9, False), (2.0, True), (9.0, True)])
 def test_a_lease_is_renewed_every_two_seconds(
-    store: FaultyStore, watcher: Subscription, monkeypatch: pytest.MonkeyPatch, seconds: float, is_renewed: bool
+    store: Store, watcher: Subscription, monkeypatch: pytest.MonkeyPatch, seconds: float, is_renewed: bool
 ) -> None:
     ticket = ticket_in(store)
     waiter, before = waiter_for(ticket, seconds=1000), lease(store, ticket)
-    now = steady_seconds()
+    later = store.now().after(50)
     watcher._renewed = 100.0
     monkeypatch.setattr(watching, "steady_seconds", lambda: 100.0 + seconds)
-    monkeypatch.setattr(store, "now", lambda: replace(moment_now(), steady=now + 50))
+    monkeypatch.setattr(store, "now", lambda: later)
     watcher._look((waiter,), is_stale=False)
-    assert (lease(store, ticket) == now + 50 + rows.LEASE_SECONDS) is is_renewed
+    assert (lease(store, ticket) == later.steady + rows.LEASE_SECONDS) is is_renewed
     assert (lease(store, ticket) == before) is not is_renewed
     assert watcher._renewed == (100.0 + seconds if is_renewed else 100.0)
 
@@ -237,39 +249,39 @@ def test_a_lease_is_renewed_every_two_seconds(
     "error", [StateUnavailableError("gone"), sqlite3.ProgrammingError("closed")], ids=["ours", "sqlite"]
 )
 def test_a_store_that_is_back_in_time_costs_nobody_the_place(
-    store: FaultyStore, watcher: Subscription, error: Exception
+    store: Store, faults: Faults, watcher: Subscription, error: Exception
 ) -> None:
     ticket = ticket_in(store)
-    store.error = error
+    faults.error = error
     with in_threads(1, lambda: watcher.sleep(waiter_for(ticket))) as (sleeping,):
         assert wait_for(lambda: is_looking(watcher), SOON)
         answer(store, ticket)
-        store.faults = 2
+        faults.number = 2
         watcher.look_now()
         sleeping.result(SOON)
-    assert store.faults == 0
+    assert faults.number == 0
 
 
 @pytest.mark.parametrize(
     "error", [StateUnavailableError("gone"), sqlite3.ProgrammingError("closed")], ids=["ours", "sqlite"]
 )
 def test_a_store_that_stays_away_is_an_error_for_who_waits(
-    store: FaultyStore, watcher: Subscription, monkeypatch: pytest.MonkeyPatch, error: Exception
+    store: Store, faults: Faults, watcher: Subscription, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(watching, "LEASE_SECONDS", 0.5)
     ticket = ticket_in(store)
-    store.error, store.uses = error, 0
-    store.faults = 1_000_000
+    faults.error, faults.uses = error, 0
+    faults.number = 1_000_000
     started = time.monotonic()
     with pytest.raises(type(error), match=str(error)):
         watcher.sleep(waiter_for(ticket))
     assert time.monotonic() - started < SOON
-    assert store.uses < 15, "tried now and then"
-    store.faults = 0
+    assert faults.uses < 15, "tried now and then"
+    faults.number = 0
 
 
 def test_the_place_is_lost_when_the_lease_is(
-    store: FaultyStore, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
+    store: Store, watcher: Subscription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiter, error = waiter_for(ticket_in(store)), StateUnavailableError("gone")
     watcher._reached = 100.0
@@ -287,9 +299,7 @@ def test_a_problem_is_not_forgotten_when_there_is_a_second_reason_to_wake() -> N
     assert (waiter.problem, waiter.woken.is_set()) == (error, True)
 
 
-def test_a_reason_to_stop_that_fails_is_the_problem_of_its_asker_alone(
-    store: FaultyStore, watcher: Subscription
-) -> None:
+def test_a_reason_to_stop_that_fails_is_the_problem_of_its_asker_alone(store: Store, watcher: Subscription) -> None:
     class Broken(threading.Event):
         def is_set(self) -> bool:
             raise ValueError("broken")

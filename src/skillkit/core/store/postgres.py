@@ -15,16 +15,15 @@ import platform
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
+from skillkit.core.store.addresses import WorldAddress
 from skillkit.core.store.base import ChangeMark, Cursor, Head, Moment, Row, boot_id
 from skillkit.core.store.state import StateStore
 
@@ -32,20 +31,14 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg_pool import ConnectionPool
 
-__all__ = ["ROLES", "SharedStore", "WorldAddress", "make_world"]
+__all__ = ["ROLES", "SharedStore", "WorldAddress", "connect", "make_world", "set_limits"]
 
 ROLES = ("worker", "front", "approver")
-SCHEMES = ("postgresql", "postgres")
-EXAMPLE = "postgresql://host/db?world=acme"
 DATABASE_CLOCK = "database"
 CONNECT_SECONDS = 5
 WAIT_SECONDS = 30.0
 """For a connection of the pool, which many threads of a process may want at once."""
 MOST_CONNECTIONS = 8
-NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-# They would show in lists of processes and in files; `options` are ours.
-SECRET_SETTINGS = frozenset(("password", "sslpassword"))
-OWN_SETTINGS = frozenset(("options", "world"))
 
 _MARKED = re.compile(r"^-- version \d+$", re.MULTILINE)
 _VERSION = "select key, value from meta where key in ('world', 'version')"
@@ -53,50 +46,7 @@ _LOCK = "select pg_advisory_xact_lock(hashtext('skillkit ' || current_schema()),
 _APPEND = "select seq, moment, previous, hash from append(?, ?)"
 _MISSING = ("42P01", "3F000")  # no such table, no such schema
 _FORBIDDEN = "42501"
-
-
-@dataclass(frozen=True, slots=True)
-class WorldAddress:
-    """Where a shared world is; a password is never part of it."""
-
-    conninfo: str
-    world: str
-    shown: str
-
-    @classmethod
-    def from_text(cls, text: str) -> WorldAddress:
-        scheme = text.partition("://")[0]
-        if scheme not in SCHEMES:
-            # Nothing of it is repeated: it may hold a password.
-            raise ConfigurationError(
-                f"A shared state is an address such as {EXAMPLE}. For a folder use the state folder."
-            )
-        try:
-            parts = urlsplit(text)
-            settings = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-        except ValueError as error:
-            raise ConfigurationError(f"The address of the shared state cannot be read. Write {EXAMPLE}.") from error
-        if ":" in parts.netloc.rpartition("@")[0] or SECRET_SETTINGS & settings.keys():
-            raise ConfigurationError(
-                "The address of the shared state holds a password, which others could see. Put it into the file that "
-                "PGPASSFILE names, or into the service file, and leave it out of the address."
-            )
-        world = require_world_name(settings.get("world", ""))
-        rest = {name: value for name, value in settings.items() if name not in OWN_SETTINGS}
-        conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(rest), ""))
-        return cls(conninfo, world, f"postgresql://{parts.netloc}{parts.path}?world={world}")
-
-    def role(self, name: str) -> str:
-        return f"{self.world}_{name}"
-
-
-def require_world_name(name: str) -> str:
-    if not NAME.fullmatch(name) or name.startswith("pg_") or name in ("public", "information_schema"):
-        raise ConfigurationError(
-            f"{name!r} is no name of a world: 1 to 40 small letters, digits and underscores, a letter first, not "
-            f"'public' or 'pg_...'. Write {EXAMPLE}."
-        )
-    return name
+_LOCKED = "55P03"
 
 
 @cache
@@ -140,7 +90,7 @@ class SharedStore:
         self._held = threading.local()
         self._pools: dict[int, tuple[ConnectionPool[Any], weakref.finalize[..., SharedStore]]] = {}
         self._lock = threading.Lock()
-        self._world = self._login = ""
+        self._world = self.login = ""
 
     def __repr__(self) -> str:
         return f"SharedStore({self.place!r})"
@@ -202,7 +152,7 @@ class SharedStore:
     def append(self, next_row: Callable[[Head], Row]) -> Row:
         """The server numbers it, says when, and puts it behind the last one."""
         with self.connection() as connection:
-            _, _, kind, fields, _, _ = next_row(Head(self._world, 0, None, self._login))
+            _, _, kind, fields, _, _ = next_row(Head(self._world, 0, None, self.login))
             seq, moment, previous, digest = connection.execute(_APPEND, (kind, fields)).fetchone()
         return int(seq), moment, kind, fields, previous, digest
 
@@ -230,7 +180,7 @@ class SharedStore:
             return
         found = dict(connection.execute(_VERSION).fetchall())
         _require_version(self.address, int(found["version"]))
-        self._login = str(connection.execute("select session_user").fetchone()[0])
+        self.login = str(connection.execute("select session_user").fetchone()[0])
         self._world = str(found["world"])
 
     @contextmanager
@@ -279,7 +229,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _new_pool(address: WorldAddress) -> ConnectionPool[Any]:
-    _connect(address).close()  # says at once, and plainly, what is wrong
+    connect(address).close()  # says at once, and plainly, what is wrong
     from psycopg_pool import ConnectionPool
 
     settings = {"autocommit": True, "options": _options(address)}
@@ -295,7 +245,7 @@ def _new_pool(address: WorldAddress) -> ConnectionPool[Any]:
     )
 
 
-def _connect(address: WorldAddress) -> psycopg.Connection[Any]:
+def connect(address: WorldAddress) -> psycopg.Connection[Any]:
     try:
         import psycopg
     except ImportError as error:
@@ -319,6 +269,8 @@ def _unavailable(address: WorldAddress, error: psycopg.Error) -> StateUnavailabl
         what, remedy = "is not there", "Make it with 'skillkit fleet init', or name another world"
     elif error.sqlstate == _FORBIDDEN:
         what, remedy = "does not let this login do that", "Use a login with the role that may; 'fleet init' lists them"
+    elif error.sqlstate == _LOCKED:
+        what, remedy = "is locked by another for long", "Wait for it, or look at what holds it in pg_stat_activity"
     else:
         what, remedy = "cannot be used", "Check that the database runs and lets this login in"
     return StateUnavailableError(f"The shared world {address.shown} {what} ({said[0]}). {remedy}.")
@@ -350,7 +302,7 @@ def make_world(address: WorldAddress) -> int:
 
     names = {"world": address.world, **{role: address.role(role) for role in ROLES}}
     try:
-        with _connect(address) as connection, connection.transaction():
+        with connect(address) as connection, connection.transaction():
             connection.execute("select pg_advisory_xact_lock(hashtext(%s), 0)", (f"skillkit {address.world}",))
             for role in ROLES:
                 _make_role(connection, address.role(role))
@@ -368,6 +320,16 @@ def make_world(address: WorldAddress) -> int:
             return version
     except psycopg.Error as error:
         raise _unavailable(address, error) from error
+
+
+def set_limits(address: WorldAddress, limits: Mapping[str, int]) -> None:
+    """How many runs of the world go on and wait at most; its owner says so."""
+    with connect(address) as connection:
+        for name, number in limits.items():
+            connection.execute(
+                "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value",
+                (name, str(number)),
+            )
 
 
 def _require_known(address: WorldAddress, version: int) -> None:
