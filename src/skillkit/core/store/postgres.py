@@ -25,13 +25,14 @@ from typing import TYPE_CHECKING, Any
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
 from skillkit.core.store.addresses import WorldAddress
 from skillkit.core.store.base import ChangeMark, Cursor, Head, Moment, Row, boot_id
+from skillkit.core.store.notices import Notices
 from skillkit.core.store.state import StateStore
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg_pool import ConnectionPool
 
-__all__ = ["ROLES", "SharedStore", "WorldAddress", "make_world"]
+__all__ = ["ROLES", "SharedStore", "WorldAddress", "connect", "make_world"]
 
 ROLES = ("worker", "front", "approver")
 DATABASE_CLOCK = "database"
@@ -90,7 +91,7 @@ class SharedStore:
         self._held = threading.local()
         self._pools: dict[int, tuple[ConnectionPool[Any], weakref.finalize[..., SharedStore]]] = {}
         self._lock = threading.Lock()
-        self._world = self._login = ""
+        self._world = self.login = ""
 
     def __repr__(self) -> str:
         return f"SharedStore({self.place!r})"
@@ -152,9 +153,18 @@ class SharedStore:
     def append(self, next_row: Callable[[Head], Row]) -> Row:
         """The server numbers it, says when, and puts it behind the last one."""
         with self.connection() as connection:
-            _, _, kind, fields, _, _ = next_row(Head(self._world, 0, None, self._login))
+            _, _, kind, fields, _, _ = next_row(Head(self._world, 0, None, self.login))
             seq, moment, previous, digest = connection.execute(_APPEND, (kind, fields)).fetchone()
         return int(seq), moment, kind, fields, previous, digest
+
+    def hear(self, wake: Callable[[], None]) -> Notices:
+        channel = f"skillkit_{self.address.world}_answers"
+
+        def say(word: str) -> None:
+            with self.connection() as connection:
+                connection.execute("select pg_notify(?, ?)", (channel, word))
+
+        return Notices(channel, connect=lambda: connect(self.address), say=say, wake=wake)
 
     def scrub(self) -> None:
         """The database's own vacuum does it."""
@@ -180,7 +190,7 @@ class SharedStore:
             return
         found = dict(connection.execute(_VERSION).fetchall())
         _require_version(self.address, int(found["version"]))
-        self._login = str(connection.execute("select session_user").fetchone()[0])
+        self.login = str(connection.execute("select session_user").fetchone()[0])
         self._world = str(found["world"])
 
     @contextmanager
@@ -229,7 +239,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _new_pool(address: WorldAddress) -> ConnectionPool[Any]:
-    _connect(address).close()  # says at once, and plainly, what is wrong
+    connect(address).close()  # says at once, and plainly, what is wrong
     from psycopg_pool import ConnectionPool
 
     settings = {"autocommit": True, "options": _options(address)}
@@ -245,7 +255,7 @@ def _new_pool(address: WorldAddress) -> ConnectionPool[Any]:
     )
 
 
-def _connect(address: WorldAddress) -> psycopg.Connection[Any]:
+def connect(address: WorldAddress) -> psycopg.Connection[Any]:
     try:
         import psycopg
     except ImportError as error:
@@ -302,7 +312,7 @@ def make_world(address: WorldAddress) -> int:
 
     names = {"world": address.world, **{role: address.role(role) for role in ROLES}}
     try:
-        with _connect(address) as connection, connection.transaction():
+        with connect(address) as connection, connection.transaction():
             connection.execute("select pg_advisory_xact_lock(hashtext(%s), 0)", (f"skillkit {address.world}",))
             for role in ROLES:
                 _make_role(connection, address.role(role))
