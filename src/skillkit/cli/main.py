@@ -68,6 +68,7 @@ COMMANDS = {
     "mcp": "mcp:mcp_command",
     "web": "web:web_command",
     "chat": "chat:chat_command",
+    "worker": "worker:worker_command",
     "fleet": "fleet:fleet",
     "world": "fleet:world",
     "doctor": "doctor:doctor_command",

@@ -36,6 +36,7 @@ SkillKitError (alias SkillsUseError)
     │   │   └── ApprovalWaitingError
     │   └── ContentChangedError
     ├── SandboxUnavailableError(missing, remedy)
+    ├── RunLostError(run_id)
     └── AuditUnavailableError(result)
 """
 
@@ -70,6 +71,7 @@ __all__ = [
     "PathSecurityError",
     "PluginError",
     "RequestClosedError",
+    "RunLostError",
     "SandboxUnavailableError",
     "ScriptError",
     "ScriptNotFoundError",
@@ -364,6 +366,14 @@ class SandboxUnavailableError(ScriptError):
     def because(cls, reason: str, remedy: str, *, missing: Iterable[str]) -> Self:
         """One reason, without its full stop, and what to do."""
         return cls(f"{reason}. {remedy}", missing=missing, remedy=remedy)
+
+
+class RunLostError(ScriptError):
+    """A run started on a worker, and nobody knows how it ended; it is never run again by itself."""
+
+    def __init__(self, message: str, *, run_id: str = "") -> None:
+        super().__init__(message)
+        self.run_id = run_id
 
 
 class AuditUnavailableError(ScriptError):

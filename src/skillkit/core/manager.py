@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
@@ -22,6 +21,7 @@ from skillkit.core.values.skills import Diagnostic, ScriptMetadata, Workspace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.flow import Flow
+    from skillkit.core.flow.elsewhere import Runner
     from skillkit.core.resolve import CallArguments
     from skillkit.core.values.needs import Grant, Need
     from skillkit.core.values.questions import Approver, OptionAnswer
@@ -49,8 +49,9 @@ class SkillManager:
         state: str | None = None,
         protected_paths: Sequence[PathLike] = (),
         host_folders: bool = True,
+        runner: Runner | None = None,
     ) -> None:
-        """`state` names a shared world; without `host_folders` only `skills`, `.agents` and `.claude` are usual."""
+        """A `runner` makes runs happen elsewhere; `host_folders` are more than `skills`, `.agents` and `.claude`."""
         self.policy = STANDARD if policy is None else policy
         # What holds where a model chooses what runs.
         self.agent_policy = GUARDED if policy is None else policy
@@ -60,21 +61,21 @@ class SkillManager:
             self.default_script_timeout = default_script_timeout
         self._root_problems: list[Diagnostic] = []
         has_host_folders = host_folders and anthropic_config_dir is None
-        has_installed_plugins = has_host_folders and (plugin_dirs is None or len(plugin_dirs) > 0)
+        has_plugins = has_host_folders and (plugin_dirs is None or len(plugin_dirs) > 0)
         roots = [
             *project_roots(project_skill_dir, of_all_hosts=host_folders, problems=self._root_problems),
             *agent_roots(anthropic_config_dir, of_all_hosts=host_folders),
             *(system_roots(self._root_problems) if has_host_folders else ()),
             *plugin_roots(plugin_dirs, self._root_problems),
-            *(installed_plugin_roots(self._root_problems) if has_installed_plugins else ()),
+            *(installed_plugin_roots(self._root_problems) if has_plugins else ()),
             *path_roots(additional_search_paths),
         ]
         first: dict[Path, Root] = {}
         for root in roots:  # at home, a folder of the project is one of the user's too
             first.setdefault(root.path, root)
         self._roots = list(first.values())
-        self.session_id = session_id
-        self.state_dir, self.state = state_folder(state_dir), state
+        self.session_id = session_id or (runner.session_id if runner else None)
+        self.state_dir, self.state, self.runner = state_folder(state_dir), state, runner
         self.named_workspace = self.name_workspace(workspace) if workspace else None
         self.approver = approver
         self._protected = tuple(Path(path) for path in protected_paths)
@@ -316,8 +317,9 @@ class SkillManager:
             if flow is None:
                 from skillkit.core.flow import Flow
 
-                protected = (*(root.path for root in self._roots), *self._protected)
-                flow = Flow(policy, self.state_dir, state=self.state, approver=self.approver, protected=protected)
+                protected, approver = (*(root.path for root in self._roots), *self._protected), self.approver
+                make = self.runner.flow if self.runner else Flow
+                flow = make(policy, self.state_dir, state=self.state, approver=approver, protected=protected)
                 self._flows[id(policy)] = flow
             return flow
 
@@ -376,9 +378,7 @@ class SkillManager:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run(self, skill_name: str, call: CallArguments, control: RunControl) -> ScriptExecutionResult:

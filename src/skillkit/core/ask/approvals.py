@@ -50,6 +50,7 @@ __all__ = [
     "require_approved",
     "require_bounds",
     "unavailable",
+    "with_what_is_kept",
 ]
 
 LOOK_SECONDS = 0.02
@@ -197,7 +198,7 @@ class Approvals:
             raise unavailable(prepared)
         request = prepared.request.asked(time.time(), getattr(approver, "expires_in", ANSWER_SECONDS))
         if self._is_shared:
-            request = _with_what_is_kept(request, prepared)
+            request = with_what_is_kept(request, prepared)
         covered = _Coverage(partial(self._is_covered, prepared))
         if prepared.is_coverable:
             with self._lock:
@@ -289,7 +290,7 @@ class Approvals:
             return False
 
 
-def _with_what_is_kept(request: OptionRequest, prepared: PreparedRun) -> OptionRequest:
+def with_what_is_kept(request: OptionRequest, prepared: PreparedRun) -> OptionRequest:
     """Who answers in a shared world keeps a yes for the session, where the question is about this run alone."""
     bounds, command = prepared.bounds, prepared.command
     if bounds is None or not prepared.is_coverable or request.context.get(WALLS) != walls_digest([bounds]):

@@ -440,6 +440,346 @@ grant execute on function claim_run(uuid, text, double precision), renew_runs(uu
     start_run(uuid, text, text), finish_run(uuid, text, text, text, text), requeue_runs(), lose_run(uuid, text), expire_runs()
     to @worker@;
 
+-- version 3
+-- A run's order is its content: its id is the digest of it, so that neither can be exchanged for another.
+-- What changes a run are the functions below, by a worker between its claim and the end of its lease, and by who ordered it.
+alter table blobs add column used_at double precision not null default seconds_now();
+alter table blobs add constraint blobs_are_what_they_say
+    check (digest = encode(sha256(content), 'hex') and size = length(content));
+alter table runs alter result set storage external;
+alter table runs add column blobs text[] not null default '{}';
+alter table runs add column patience double precision not null default 600;
+alter table runs add column ended_at double precision;
+alter table runs add column is_streamed boolean not null default false;
+create index runs_unrecorded on runs (id) where finished_seq is null and ended_at is not null;
+create index runs_ended on runs (ended_at) where ended_at is not null;
+alter table requests add column spent_by uuid;
+create table workers (
+    name text collate "C" primary key,
+    login text not null default session_user,
+    told text not null,
+    started_at double precision not null default seconds_now(),
+    seen_at double precision not null default seconds_now(),
+    running integer not null,
+    is_draining boolean not null default false
+);
+
+create function is_over(state text) returns boolean language sql immutable as $$
+    select state in ('finished', 'refused', 'lost', 'cancelled', 'expired') $$;
+
+-- While the database is away nobody can renew: leases count on from its own start.
+create function is_lease_over(lease_until double precision) returns boolean language sql volatile
+    set search_path = @world@, pg_temp as $$
+    select greatest(lease_until, extract(epoch from pg_postmaster_start_time())::double precision + 30) <= seconds_now() $$;
+
+create function setting_of(wanted text, otherwise integer) returns integer language sql stable
+    set search_path = @world@, pg_temp as $$
+    select coalesce((select value::integer from meta where key = wanted), otherwise) $$;
+
+-- One end, which is never changed; and word to who waits: for an answer, an end, or to be stopped.
+create function runs_end_once() returns trigger
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+begin
+    if is_over(old.state) and (new.state, new.result, new.started_seq, new.ended_at)
+        is distinct from (old.state, old.result, old.started_seq, old.ended_at)
+        or (new.id, new.order_id, new.content, new.digest, new.session, new.login, new.blobs)
+        is distinct from (old.id, old.order_id, old.content, old.digest, old.session, old.login, old.blobs)
+        or old.finished_seq is not null and new.finished_seq is distinct from old.finished_seq then
+        raise exception 'a run has one order and one end' using errcode = '42501';
+    end if;
+    if is_over(new.state) and not is_over(old.state) then
+        new.ended_at := seconds_now();
+    end if;
+    if new.state <> old.state and new.state <> 'running' or new.is_cancelled and not old.is_cancelled then
+        perform tell_of_run(new.id);
+    end if;
+    return new;
+end $$;
+create trigger runs_end_once before update on runs for each row execute function runs_end_once();
+alter table runs enable always trigger runs_end_once;
+
+drop function order_run(uuid, text, text, text, text, text, double precision, boolean);
+-- By a front, in a session of its own. `said` is what became of it; 'missing' and 'full' mean that nothing was ordered.
+create function order_run(new_id uuid, new_order text, new_content text, skill_digest text, new_queue text,
+    new_blobs text[], waiting double precision, new_patience double precision, needs_answer boolean,
+    new_streamed boolean, out said text, out missing text[])
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare new_session text := session_in(new_content); asked requests;
+begin
+    if new_order is distinct from encode(sha256(convert_to(new_content, 'UTF8')), 'hex') or coalesce(new_session, '') = '' then
+        raise exception 'an order has a session, and its id is the digest of it' using errcode = '22023';
+    end if;
+    perform claim_session(new_session);
+    missing := array(select each from unnest(new_blobs) each where not exists (select 1 from blobs where digest = each));
+    if cardinality(missing) > 0 then
+        said := 'missing';
+        return;
+    end if;
+    select state into said from runs where id = new_id and login = session_user and order_id = new_order;
+    if found then
+        return;
+    end if;
+    if (select count(*) from runs where state in ('waiting', 'queued')) >= setting_of('most_queued', 10000) then
+        said := 'full';
+        return;
+    end if;
+    said := 'queued';
+    if needs_answer then
+        -- Locked: an answer that comes meanwhile finds the run, or is found here.
+        select * into asked from requests where id = new_order and login = session_user order by seq desc limit 1 for update;
+        said := case when asked.state = 'pending' then 'waiting'
+            when asked.state = 'answered' and asked.option_id <> 'no' then 'queued' else 'refused' end;
+    end if;
+    update blobs set used_at = seconds_now() where digest = any (new_blobs) and used_at < seconds_now() - 3600;
+    insert into runs (id, order_id, content, digest, session, queue, blobs, patience, is_streamed, state, expires_at, published_at,
+        ended_at)
+        values (new_id, new_order, new_content, skill_digest, new_session, new_queue, new_blobs, new_patience, new_streamed, said,
+        seconds_now() + case said when 'waiting' then waiting else new_patience end,
+        case said when 'queued' then seconds_now() end, case said when 'refused' then seconds_now() end);
+end $$;
+
+-- By who ordered it: a worker decides again, so that nothing is won by it but what was approved meanwhile.
+create function queue_run(wanted uuid) returns boolean
+    language sql volatile security definer set search_path = @world@, pg_temp as $$
+    with moved as (update runs set state = 'queued', expires_at = seconds_now() + patience
+        where id = wanted and login = session_user and state = 'waiting' returning id)
+    select exists (select 1 from moved) $$;
+
+create or replace function answers_move_runs() returns trigger
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+begin
+    if new.state <> old.state then
+        update runs set state = case when new.state = 'answered' and new.option_id <> 'no' then 'queued' else 'refused' end,
+            expires_at = seconds_now() + patience
+            where order_id = new.id and state = 'waiting' and login = new.login;
+    end if;
+    return null;
+end $$;
+
+-- Whoever is given a run here sends its id to the broker. Of one that was sent and not claimed it is asked again later.
+create function runs_to_publish(wanted uuid, again double precision, most integer) returns table (run uuid, in_queue text)
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare room integer := most; limited integer := setting_of('most_running', 0);
+begin
+    if limited > 0 then
+        room := least(most, limited - (select count(*) from runs where state = 'running'));
+    end if;
+    return query update runs set published_at = seconds_now() where id in (select id from runs
+        where state = 'queued' and (wanted is null or id = wanted)
+        and (published_at is null or published_at <= seconds_now() - greatest(again, 60))
+        order by created_at limit greatest(room, 0) for update skip locked) returning id, queue;
+end $$;
+
+create function unpublish_run(wanted uuid) returns void
+    language sql volatile security definer set search_path = @world@, pg_temp as $$
+    update runs set published_at = null where id = wanted and state = 'queued' $$;
+
+-- Not more at once than the world may run: one that comes too early is sent again when there is room.
+create or replace function claim_run(wanted uuid, by_worker text, seconds double precision) returns setof runs
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare limited integer := setting_of('most_running', 0);
+begin
+    if limited > 0 then
+        perform pg_advisory_xact_lock(hashtext('skillkit ' || @world_text@), 4);
+        if (select count(*) from runs where state = 'running') >= limited then
+            update runs set published_at = null where id = wanted and state = 'queued';
+            return;
+        end if;
+    end if;
+    return query update runs set state = 'running', worker = by_worker, worker_login = session_user,
+        lease_until = seconds_now() + seconds
+        where id = wanted and state = 'queued' and not is_cancelled and expires_at > seconds_now() returning *;
+end $$;
+
+create or replace function renew_runs(held uuid[], by_worker text, seconds double precision)
+    returns table (run uuid, is_stopped boolean)
+    language sql volatile security definer set search_path = @world@, pg_temp as $$
+    update runs set lease_until = seconds_now() + seconds where id = any (held) and state = 'running'
+        and worker = by_worker and worker_login = session_user and not is_lease_over(lease_until)
+        returning id, is_cancelled $$;
+
+drop function start_run(uuid, text, text);
+-- Once, under its lease; asked again after a lost answer it says the same. A person's answer to this very order is spent.
+create function start_run(wanted uuid, by_worker text, record_fields text, answered bigint) returns bigint
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare held runs; number bigint;
+begin
+    select * into held from runs where id = wanted and state = 'running' and worker = by_worker
+        and worker_login = session_user and lease_until > seconds_now() for update;
+    if not found or held.is_cancelled then
+        return null;
+    end if;
+    if held.started_seq is not null then
+        return held.started_seq;
+    end if;
+    if answered is not null then
+        update requests set spent_by = wanted where seq = answered and id = held.order_id and login = held.login
+            and state = 'answered' and option_id in ('yes_once', 'yes_in_session') and spent_by is null;
+        if not found then
+            return null;
+        end if;
+    end if;
+    select seq into number from append('started', record_fields);
+    update runs set started_seq = number where id = wanted;
+    return number;
+end $$;
+
+create or replace function finish_run(wanted uuid, by_worker text, end_state text, record_fields text, end_result text)
+    returns bigint
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare held runs; number bigint;
+begin
+    if end_state not in ('finished', 'refused', 'cancelled') then
+        raise exception 'no end of a run: %', end_state using errcode = '22023';
+    end if;
+    select * into held from runs where id = wanted and worker = by_worker and worker_login = session_user for update;
+    if not found or held.state in ('lost', 'queued') then
+        return null;
+    end if;
+    if held.state <> 'running' then
+        return held.finished_seq;
+    end if;
+    -- What has run is never reported as refused, and what has not is never reported as finished.
+    if (end_state = 'finished') <> (held.started_seq is not null) and end_state <> 'cancelled' then
+        raise exception 'the run was % started', case when held.started_seq is null then 'not' else '' end
+            using errcode = '42501';
+    end if;
+    select seq into number from append(case when held.started_seq is null then 'refused' else 'finished' end, record_fields);
+    update runs set state = end_state, finished_seq = number, result = end_result where id = wanted;
+    return number;
+end $$;
+
+create or replace function requeue_runs() returns setof uuid
+    language sql volatile security definer set search_path = @world@, pg_temp as $$
+    update runs set state = case when is_cancelled then 'cancelled' else 'queued' end, worker = null, worker_login = null,
+        lease_until = null, published_at = null
+        where state = 'running' and started_seq is null and is_lease_over(lease_until) returning id $$;
+
+create or replace function lose_run(wanted uuid, record_fields text) returns bigint
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare number bigint;
+begin
+    perform 1 from runs where id = wanted and state = 'running' and started_seq is not null
+        and is_lease_over(lease_until) for update;
+    if not found then
+        return null;
+    end if;
+    select seq into number from append('finished', record_fields);
+    update runs set state = 'lost', finished_seq = number where id = wanted;
+    return number;
+end $$;
+
+-- The end of a run that never started, where nobody recorded it yet.
+create function record_end(wanted uuid, record_fields text) returns bigint
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare number bigint;
+begin
+    perform 1 from runs where id = wanted and state in ('refused', 'cancelled', 'expired') and finished_seq is null
+        and started_seq is null and (login = session_user or pg_has_role(session_user, @worker_text@, 'member')) for update;
+    if not found then
+        return null;
+    end if;
+    select seq into number from append('refused', record_fields);
+    update runs set finished_seq = number where id = wanted;
+    return number;
+end $$;
+
+create or replace function cancel_run(wanted uuid) returns text
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare now_state text;
+begin
+    update runs set is_cancelled = true, state = case when state in ('waiting', 'queued') then 'cancelled' else state end
+        where id = wanted and state in ('waiting', 'queued', 'running')
+        and (login = session_user or pg_has_role(session_user, @approver_text@, 'member')) returning state into now_state;
+    return now_state;
+end $$;
+
+create function output_tells() returns trigger
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+begin
+    perform tell_of_run(new.run);
+    return null;
+end $$;
+create trigger output_tells after insert on output for each row execute function output_tells();
+
+-- What is over is kept a while for who comes back for it; the record stays.
+create function forget_runs(kept_seconds double precision) returns bigint
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare gone bigint;
+begin
+    delete from runs where ended_at < seconds_now() - greatest(kept_seconds, 3600) and finished_seq is not null;
+    get diagnostics gone = row_count;
+    delete from blobs where used_at < seconds_now() - greatest(kept_seconds, 86400)
+        and not exists (select 1 from runs where blobs.digest = any (runs.blobs));
+    delete from workers where seen_at < seconds_now() - 3600;
+    return gone;
+end $$;
+
+create function note_worker(worker_name text, worker_told text, now_running integer) returns boolean
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+declare draining boolean;
+begin
+    insert into workers (name, told, running) values (worker_name, worker_told, now_running)
+        on conflict (name) do update set told = excluded.told, running = excluded.running, seen_at = seconds_now()
+        where workers.login = session_user returning is_draining into draining;
+    return coalesce(draining, false);
+end $$;
+create function forget_worker(worker_name text) returns void
+    language sql volatile security definer set search_path = @world@, pg_temp as $$
+    delete from workers where name = worker_name and login = session_user $$;
+create function drain_workers(wanted text) returns setof text
+    language sql volatile security definer set search_path = @world@, pg_temp as $$
+    update workers set is_draining = true where (wanted = '' or name = wanted) and seen_at > seconds_now() - 60 returning name $$;
+
+-- As before, and: the answer to an order is spent by the run that starts under it, and kept while one may need it.
+create or replace function requests_are_kept() returns trigger
+    language plpgsql set search_path = @world@, pg_temp as $$
+begin
+    if tg_op = 'INSERT' then
+        new.login := session_user;
+        perform claim_session(session_in(new.content));
+        return new;
+    elsif tg_op = 'DELETE' then
+        return case when old.state = 'pending' or exists (select 1 from runs where order_id = old.id
+            and state in ('waiting', 'queued', 'running')) then null else old end;
+    end if;
+    if (new.seq, new.id, new.content, new.single_use, new.login, new.created_at)
+        is distinct from (old.seq, old.id, old.content, old.single_use, old.login, old.created_at)
+        or new.context not in (old.context, '{}') or new.is_taken < old.is_taken
+        or old.spent_by is not null and new.spent_by is distinct from old.spent_by
+        or old.state <> 'pending' and (new.state, new.option_id, new.channel, new.answered_at, new.grants, new.reason)
+            is distinct from (old.state, old.option_id, old.channel, old.answered_at, old.grants, old.reason) then
+        raise exception 'what was asked and answered is never changed' using errcode = '42501';
+    end if;
+    -- No role may write it but through start_run.
+    if old.login = session_user or pg_has_role(session_user, @approver_text@, 'member')
+        or new.spent_by is distinct from old.spent_by then
+        return new;
+    end if;
+    -- Of others' requests only those end that time itself has ended.
+    if old.state = 'pending' and new.state in ('expired', 'abandoned') and (old.deadline <= seconds_now()
+        or old.is_held = 1 and not exists
+            (select 1 from askers where request = old.seq and leased_until > seconds_now())) then
+        return new;
+    end if;
+    return null;
+end $$;
+
+revoke all on workers from public;
+revoke all on all functions in schema @world@ from public;
+grant select on workers to @worker@, @front@, @approver@;
+grant execute on function is_over(text), is_lease_over(double precision), setting_of(text, integer)
+    to @worker@, @front@, @approver@;
+grant execute on function order_run(uuid, text, text, text, text, text[], double precision, double precision, boolean, boolean),
+    queue_run(uuid), runs_to_publish(uuid, double precision, integer), unpublish_run(uuid), record_end(uuid, text),
+    cancel_run(uuid) to @front@;
+grant execute on function start_run(uuid, text, text, bigint), runs_to_publish(uuid, double precision, integer),
+    unpublish_run(uuid), record_end(uuid, text), forget_runs(double precision), note_worker(text, text, integer),
+    forget_worker(text) to @worker@;
+grant execute on function cancel_run(uuid), drain_workers(text) to @approver@;
+revoke insert on blobs from @front@, @worker@;
+grant insert (digest, size, content) on blobs to @front@, @worker@;
+
 -- version 4
 -- Who waits for a person is told as soon as there is an answer. Never for records: a notice locks all commits for a moment.
 create function tell_of_answer() returns trigger

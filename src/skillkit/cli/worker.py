@@ -1,0 +1,110 @@
+"""The command `worker`: runs what is ordered for a shared world, until it is told to end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from skillkit._version import __version__
+from skillkit.cli.options import Chosen, policy_options, settings_for, state_option
+from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.policy import ScriptPolicy
+
+__all__ = ["worker_command"]
+
+AT_ONCE = 4
+LONGEST_SECONDS = 2_000.0
+
+
+def _volumes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for each in given:
+        name, separator, place = each.partition("=")
+        if not name or not separator or "/" in name or not Path(place).is_dir():
+            raise click.BadParameter(f"{each!r} is no volume. Write NAME=FOLDER, with a folder that is there.")
+        found[name] = Path(place)
+    return found
+
+
+@click.command("worker")
+@click.option("--broker", metavar="ADDRESS", help="The broker, else $SKILLKIT_BROKER: redis://..., amqp://...")
+@click.option("--queues", metavar="NAMES", help="Take from these queues, not from those of its interpreters.")
+@click.option("--label", "labels", multiple=True, help="Take runs for this label too (repeatable).")
+@click.option("--concurrency", type=click.IntRange(1, 256), default=AT_ONCE, help="How many run at once.")
+@click.option(
+    "--volume", "volumes", multiple=True, callback=_volumes, help="NAME=FOLDER that callers know by its name."
+)
+@click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
+@policy_options
+@state_option
+def worker_command(
+    broker: str | None,
+    queues: str | None,
+    labels: tuple[str, ...],
+    concurrency: int,
+    volumes: dict[str, Path],
+    log_level: str,
+    state_dir: Path | None,
+    **chosen: Any,  # noqa: ANN401 - policy options
+) -> None:
+    """Run what is ordered for a shared world, inside this machine's own walls.
+
+    Each run is decided about again here: an order looser than this machine's own policy is refused, and so is one that
+    no person approved. SIGTERM lets what runs finish; a second one ends it.
+
+    \b
+    Examples:
+      skillkit worker --state 'postgresql://worker@db/skills?world=acme' --broker redis://broker/0
+      skillkit worker --queues acme.python3,acme.node --concurrency 8
+    """
+    from skillkit.fleet.broker import app_for, broker_from, queue_name
+    from skillkit.fleet.tasks import add_task
+
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = settings_for(cast("Chosen", {**chosen, "state_dir": state_dir}))
+    app = app_for(broker_from(broker))
+    told = {"host": platform.node(), "process": os.getpid(), "version": __version__, "concurrency": concurrency}
+    task = add_task(app, state_dir=state_dir, policy=settings.policy, volumes=volumes, told=told)
+    worker = task.skillkit.get()
+    names = queues.split(",") if queues else _queues(settings.policy, worker.world, labels, queue_name)
+    worker.keeper.tell({**told, "queues": names})
+    click.echo(f"skillkit: worker {worker.name} of {worker.rows.store.place} takes {', '.join(names)}", err=True)
+    _serve(app, worker, names, concurrency, log_level)
+
+
+def _queues(policy: ScriptPolicy, world: str, labels: tuple[str, ...], name: Any) -> list[str]:  # noqa: ANN401
+    here = [each for each in policy.allowed_interpreters if shutil.which(each)]
+    if not here:
+        raise ConfigurationError(
+            "This machine has none of the interpreters that policy allows. Install one, or name --queues."
+        )
+    return [name(world, each, label) for each in here for label in ("", *labels)]
+
+
+def _serve(app: Any, worker: Any, queues: list[str], concurrency: int, log_level: str) -> None:  # noqa: ANN401 - Celery's
+    """In this process, with threads: our own cancel and timeouts need nothing of Celery's."""
+    import signal
+
+    served = app.Worker(
+        hostname=f"skillkit@{worker.name}",
+        pool="threads",
+        concurrency=concurrency,
+        queues=queues,
+        loglevel=log_level,
+        optimization="fair",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+    worker.keeper.on_drain = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    try:
+        served.start()
+    finally:
+        worker.close()
+    raise click.exceptions.Exit(served.exitcode or 0)

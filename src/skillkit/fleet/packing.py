@@ -1,0 +1,114 @@
+"""A skill's copy -> one archive, the same for the same content, and back into a folder that is proven to be it."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import tarfile
+import zlib
+from pathlib import Path
+
+from skillkit.core.exceptions import ContentChangedError, ScriptRefusedError
+from skillkit.core.models.digest import SIGNATURE_FILE, SKILL_BYTES, SKILL_DEPTH, SKILL_ENTRIES, forget, manifest_of
+from skillkit.core.paths import require_own_folder
+from skillkit.core.paths.files import Folder
+from skillkit.core.paths.trees import remove_tree
+from skillkit.core.values.runs import Manifest
+
+__all__ = ["PACKAGE_BYTES", "pack", "unpack"]
+
+PACKAGE_BYTES = 100_000_000
+LEVEL = 6
+FILE_MODE, PROGRAM_MODE = 0o644, 0o755
+
+
+def pack(copy: Path, manifest: Manifest) -> bytes:
+    """Of the entries of its manifest alone; ScriptRefusedError where that is more than a database should carry."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for relative, content in manifest.entries:
+            entry = tarfile.TarInfo(relative)
+            if content.startswith("link "):
+                entry.type, entry.linkname = tarfile.SYMTYPE, content.removeprefix("link ")
+                archive.addfile(entry)
+                continue
+            path = copy / relative
+            with path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                entry.size = status.st_size
+                entry.mode = PROGRAM_MODE if status.st_mode & 0o111 else FILE_MODE
+                archive.addfile(entry, file)
+    packed = zlib.compress(stream.getvalue(), LEVEL)
+    if len(packed) > PACKAGE_BYTES:
+        reason = f"The skill takes {len(packed):,} bytes packed; {PACKAGE_BYTES:,} can be sent to a worker"
+        raise ScriptRefusedError.because(reason, "Leave large files out of it; name a volume for data.")
+    return packed
+
+
+def unpack(packed: bytes, digest: str, name: str, folder: Path) -> Path:
+    """The skill in a folder of this name below `folder`; there already or written now, and hashed in either case."""
+    place = folder / digest / name
+    if place.is_dir():
+        if manifest_of(place).digest == digest:
+            return place
+        remove_tree(place)  # nobody but us writes here: it was altered
+        forget(place)
+    for each in (folder, place.parent):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_own_folder(each)
+    new = place.parent / f".new-{secrets.token_hex(8)}"
+    new.mkdir(mode=0o700)
+    try:
+        _write(packed, new)
+        if manifest_of(new).digest != digest:
+            raise ContentChangedError.because("The skill's bytes are not what the order says", "Run it again.")
+        _put(new, place)
+    finally:
+        forget(new)
+        if new.is_dir():
+            remove_tree(new)
+    return place
+
+
+def _put(new: Path, place: Path) -> None:
+    """Another thread or process may have been first; then its folder is as good."""
+    try:
+        os.rename(new, place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
+def _write(packed: bytes, folder: Path) -> None:
+    try:
+        inflater = zlib.decompressobj()
+        plain = inflater.decompress(packed, SKILL_BYTES + SKILL_ENTRIES * tarfile.BLOCKSIZE * 4)
+        if inflater.unconsumed_tail or not inflater.eof:
+            raise ScriptRefusedError.because("The skill's archive is too large, or not whole", "Send it again.")
+        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive, Folder.of(folder) as top:
+            for count, entry in enumerate(archive):
+                if count >= SKILL_ENTRIES:
+                    raise ScriptRefusedError.because("The skill's archive has too many files", "Send a smaller skill.")
+                _write_entry(archive, entry, top)
+    except (tarfile.TarError, zlib.error, ValueError, OSError) as error:
+        raise ScriptRefusedError.because(
+            f"The skill's archive cannot be unpacked: {error}", "Send it again."
+        ) from error
+
+
+def _write_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, top: Folder) -> None:
+    """By descriptor, through no link; only files and links, each once."""
+    *folders, name = entry.name.split("/")
+    if len(folders) >= SKILL_DEPTH or any(each in ("", ".", "..") for each in (*folders, name)):
+        raise ScriptRefusedError.because(f"The skill's archive names {entry.name!r}", "Send it again.")
+    if entry.name == SIGNATURE_FILE:
+        return
+    with top.below(folders, make=True) as into:
+        if entry.issym():
+            into.new_link(name, os.fsencode(entry.linkname))
+            return
+        content = archive.extractfile(entry) if entry.isreg() else None
+        if content is None:
+            raise ScriptRefusedError.because(f"{entry.name!r} in the skill's archive is no file", "Send it again.")
+        into.write_new(name, content.read(), PROGRAM_MODE if entry.mode & 0o111 else FILE_MODE)

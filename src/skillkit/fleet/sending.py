@@ -1,0 +1,113 @@
+"""What a front may send, and where to: the settings of a runner, and what of a call can travel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from skillkit.core.exceptions import ConfigurationError, ScriptRefusedError
+from skillkit.core.resolve import CallArguments
+from skillkit.core.values.runs import ScriptCommand
+from skillkit.fleet.broker import app_for, queue_name, send
+from skillkit.fleet.orders import Input
+from skillkit.fleet.rows import Rows
+
+__all__ = ["PUBLISH_AGAIN_SECONDS", "WORKSPACES", "Sender"]
+
+WORKSPACES = ("none", "inputs")
+PATIENCE_SECONDS = 600.0
+INPUT_BYTES = 100_000_000
+PUBLISH_AGAIN_SECONDS = 60.0
+
+
+class Sender:
+    """One way to workers: a Celery app, and what of this machine they have too."""
+
+    def __init__(
+        self,
+        app: Any,  # noqa: ANN401 - a Celery app, or the address of a broker
+        *,
+        label: str = "",
+        workspace: str = "none",
+        volumes: Mapping[str, str | Path] | None = None,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        if workspace not in WORKSPACES:
+            raise ConfigurationError(f"workspace is {workspace!r}; it must be one of: {', '.join(WORKSPACES)}.")
+        self.app = app_for(app) if isinstance(app, str) else app
+        self.label, self.workspace, self.patience = label, workspace, patience
+        self.volumes = {name: Path(os.path.realpath(path)) for name, path in (volumes or {}).items()}
+
+    # The broker.
+
+    def queue_of(self, world: str, interpreter: str) -> str:
+        return queue_name(world, interpreter, self.label)
+
+    def publish(self, rows: Rows, run: str, queue: str) -> None:
+        """One that cannot be sent now is sent later, by whoever sees that it waits."""
+        if not send(self.app, run, queue):
+            rows.unpublish(run)
+
+    def publish_waiting(self, rows: Rows, run: str) -> None:
+        for each, queue in rows.to_publish(run, PUBLISH_AGAIN_SECONDS):
+            self.publish(rows, each, queue)
+
+    # What of a call can be sent.
+
+    def sendable_call(self, call: CallArguments, skill: Path) -> CallArguments:
+        """The same without a workspace of this machine; files that it names by word, by their whole paths."""
+        workspace = None if call.workspace is None else Path(os.path.realpath(call.workspace))
+        if workspace is not None and self._volume(workspace):
+            return call
+        if self.workspace != "inputs":
+            return call._replace(workspace=None)
+        return call._replace(workspace=None, argv=[_whole(word, workspace, skill) for word in call.argv])
+
+    def refuse_local_paths(self, command: ScriptCommand) -> None:
+        """What lies here and nowhere else cannot be opened there."""
+        paths = [path for path in command.argument_paths if not self._volume(Path(path))]
+        if self.workspace == "inputs":
+            values = {word.partition("=")[2] or word for word in command.script_arguments} | {*command.script_arguments}
+            paths = [path for path in paths if path not in values or not os.path.isfile(path)]
+        if not paths:
+            return
+        why = "is no file that a word names" if self.workspace == "inputs" else "lies on this machine"
+        raise ScriptRefusedError.because(
+            f"The arguments name {paths[0]}, which {why}: the run happens on a worker, and a local path cannot travel",
+            "Send files with CeleryRunner(workspace='inputs'), name a volume, or pass the content itself.",
+        )
+
+    def inputs_of(self, command: ScriptCommand) -> tuple[Input, ...]:
+        if self.workspace != "inputs":
+            return ()
+        return tuple(_input(path) for path in command.argument_paths if not self._volume(Path(path)))
+
+    def volume_of(self, command: ScriptCommand) -> str:
+        """`NAME/folder` where the workspace lies in a volume that workers map too."""
+        return self._volume(command.workspace.path) if command.workspace is not None else ""
+
+    def _volume(self, path: Path) -> str:
+        for name, place in self.volumes.items():
+            if path == place or path.is_relative_to(place):
+                return str(Path(name) / path.relative_to(place))
+        return ""
+
+
+def _whole(word: str, workspace: Path | None, skill: Path) -> str:
+    """A word that names a file, with the file's whole path; one of the skill's own files is there too."""
+    option, separator, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    folder = str(workspace or Path.cwd())
+    path = os.path.realpath(os.path.join(folder, os.path.expanduser(value))) if value and "\0" not in value else ""
+    is_sent = path and os.path.isfile(path) and not os.path.exists(skill / value)
+    return f"{option}{separator}{path}" if is_sent else word
+
+
+def _input(path: str) -> Input:
+    content = Path(path).read_bytes()
+    if len(content) > INPUT_BYTES:
+        reason = f"{path} has {len(content):,} bytes; {INPUT_BYTES:,} can be sent along"
+        raise ScriptRefusedError.because(reason, "Name a volume for it.")
+    return Input(path, sha256(content).hexdigest(), len(content))

@@ -1,0 +1,276 @@
+"""A run's id -> the run, at most once: claimed, decided about again, and run inside this machine's own walls.
+
+Theory of operation. The message is only a hint; the row decides. Who turns it from queued to running has it, for thirty
+seconds at a time. Nothing that a front wrote is believed: the order's id is recomputed, the skill's bytes are hashed,
+an order looser than this worker's own policy is refused, and whether a person approved it is looked up in the shared
+world. The end, the row and the word to who waits are one transaction; where that cannot be written, it is kept in a
+file here and written later.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from skillkit.core.exceptions import (
+    ApprovalUnavailableError,
+    ContentChangedError,
+    ScriptRefusedError,
+    SkillKitError,
+    StateUnavailableError,
+)
+from skillkit.core.record import error_text as told_error
+from skillkit.core.record import refusal_fields
+from skillkit.core.resolve import CallArguments
+from skillkit.core.store.opening import open_store
+from skillkit.core.store.state import state_folder
+from skillkit.core.values.policy import GUARDED, ScriptPolicy
+from skillkit.core.values.runs import Decision, PreparedRun, RunControl, ScriptExecutionResult
+from skillkit.fleet.fetching import Materials
+from skillkit.fleet.holding import LEASE_SECONDS, Hold, RunLedger
+from skillkit.fleet.keeping import Keeper
+from skillkit.fleet.orders import Order, policy_from, refuse_looser, travelling, words_with
+from skillkit.fleet.reaping import Reaper
+from skillkit.fleet.results import error_text, result_text
+from skillkit.fleet.rows import Row, Rows, patiently, shared
+from skillkit.fleet.spool import Spool
+from skillkit.fleet.streaming import Streams
+from skillkit.fleet.worker_flow import WorkerFlow
+
+__all__ = ["Worker"]
+
+MOST_FLOWS = 16
+ARTIFACT_BYTES = 100_000_000
+
+fleet_log = logging.getLogger("skillkit.fleet")
+
+
+class Worker:
+    """What one process runs for a shared world. `run` takes ids; many threads may call it."""
+
+    def __init__(
+        self,
+        app: Any,  # noqa: ANN401 - a Celery app
+        *,
+        state: str | None = None,
+        state_dir: str | Path | None = None,
+        policy: ScriptPolicy | None = None,
+        volumes: Mapping[str, str | Path] | None = None,
+        told: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.folder = state_folder(state_dir)
+        self.state = state
+        self.rows = Rows(shared(open_store(self.folder, state)))
+        self.policy = travelling(policy or GUARDED, has_volume=True)
+        self.volumes = {name: Path(path) for name, path in (volumes or {}).items()}
+        self.name = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.materials = Materials(self.rows, self.folder / "fleet" / "skills")
+        self.ledger = RunLedger(self.rows, self.name)
+        self.streams = Streams(self.rows)
+        self.spool = Spool(self.folder / "fleet" / "spool")
+        self.reaper = Reaper(self.rows, app, self.spool)
+        self.keeper = Keeper(self.rows, self.name, told or {}, self.reaper.wake)
+        self._flows: dict[str, WorkerFlow] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def world(self) -> str:
+        return self.rows.store.address.world
+
+    def start(self) -> None:
+        self.keeper.start()
+        self.reaper.start()
+
+    def run(self, run_id: str) -> str:
+        """What came of it, in a word; raises nothing that a message could cause."""
+        if self.keeper.is_stopping:
+            self._give_back(run_id)
+            return "given back"
+        asked_at = time.monotonic()
+        try:
+            row = self.rows.claim(run_id, self.name, LEASE_SECONDS)
+        except (StateUnavailableError, ValueError) as error:
+            fleet_log.warning("The run %r cannot be claimed: %s", run_id, error)
+            return "unclaimed"
+        if row is None:
+            return "unclaimed"
+        held = Hold(run_id, asked_at)
+        self.keeper.add(held)  # after the claim: what is not claimed yet would be taken for lost
+        self.ledger.hold(held)
+        try:
+            return self._perform(row, held)
+        finally:
+            self.materials.forget(held.run)
+            self.ledger.hold(None)
+            self.keeper.remove(held)
+
+    def _give_back(self, run_id: str) -> None:
+        """We are about to end: another worker is told of it soon."""
+        try:
+            self.rows.unpublish(run_id)
+        except (StateUnavailableError, ValueError):
+            fleet_log.debug("The run %r is sent again later", run_id)
+
+    def _perform(self, row: Row, held: Hold) -> str:
+        stream = self.streams.new(row.id) if row.is_streamed else None
+        try:
+            result = self._run(row, held, RunControl(cancel=held, on_output=stream.write if stream else None))
+            told = result_text(result, self._keep_artifacts(result))
+            state = "cancelled" if held.is_cancelled and result.cancelled else "finished"
+        except SkillKitError as error:
+            state, told = ("finished" if held.started is not None else "refused"), error_text(error)
+            self._note(held, error)
+        except Exception as error:  # noqa: BLE001 - a message must not end a worker
+            fleet_log.exception("The run %s met a fault of ours", row.id)
+            fault = ScriptRefusedError.because(f"A fault of skillkit on the worker: {type(error).__name__}")
+            state, told = ("finished" if held.started is not None else "refused"), error_text(fault)
+            self._note(held, fault)
+        finally:
+            if stream is not None:
+                stream.close()
+        if state == "refused" and held.is_cancelled:
+            state = "cancelled"
+        return self._finish(held, state, told)
+
+    def _note(self, held: Hold, error: SkillKitError) -> None:
+        """What the flow put on record, else what can be said of the order."""
+        if held.end is None:
+            started = {"started": held.started, "error": told_error(error)} if held.started is not None else {}
+            fields = {**self.materials.told(held.run), **(started or refusal_fields(error))}
+            held.end = "refused", {**fields, "run": held.run, "worker": self.name}
+
+    def _finish(self, held: Hold, state: str, told: str) -> str:
+        """Record, row and word in one transaction; kept in a file where the database is away for too long."""
+        fields = held.end[1] if held.end is not None else {"run": held.run, "worker": self.name}
+        try:
+            text = patiently(lambda: self.rows.record_text(fields), held.left)
+            number = patiently(lambda: self.rows.finish(held.run, self.name, state, text, told), held.left)
+        except StateUnavailableError as error:
+            fleet_log.warning("The end of the run %s is kept here and written later: %s", held.run, error)
+            self.spool.keep(held.run, self.name, state, fields, told)
+            return "spooled"
+        return state if number is not None else "lost"
+
+    # Decide again.
+
+    def _run(self, row: Row, held: Hold, control: RunControl) -> ScriptExecutionResult:
+        order = row.order()
+        self.materials.note(held.run, order)
+        policy = policy_from(order.policy, self.policy)
+        refuse_looser(self.policy, policy)
+        with tempfile.TemporaryDirectory(prefix="skillkit-inputs-", ignore_cleanup_errors=True) as folder:
+            placed = self.materials.inputs(order, Path(folder))
+            flow = self._flow(order, policy, Path(folder) if placed else None)
+            try:
+                return self._decide(flow, order, placed, held, control)
+            finally:
+                if placed:
+                    flow.close()
+
+    def _decide(
+        self, flow: WorkerFlow, order: Order, placed: Mapping[str, str], held: Hold, control: RunControl
+    ) -> ScriptExecutionResult:
+        skill = self.materials.skill(order)
+        with flow.deciding(order):
+            prepared = flow.prepare(skill, self._call(order, placed))
+            self._require_ordered(prepared, order)
+            if not order.bounds.hold(flow.bounds(prepared.command)):
+                raise ScriptRefusedError.because(
+                    "This worker's walls are wider than those that were shown, or of a weaker kind",
+                    "Use workers like the machine that asks: the same kind of walls, and not root unless that is.",
+                )
+            answer = None
+            if prepared.decision is Decision.ASK:
+                answered = self.rows.answered(order.id)
+                if answered is None:
+                    raise ApprovalUnavailableError.because(
+                        "no person's unused answer to this very order is in the shared world", "Ask again."
+                    )
+                held.answered, answer = answered.seq, answered.answer
+                prepared = flow.offering(prepared, answered.ticks)
+            return flow.complete(prepared, answer, control)
+
+    def _call(self, order: Order, placed: Mapping[str, str]) -> CallArguments:
+        return CallArguments(
+            script_name=order.script,
+            argv=words_with(order, placed),
+            stdin=self.materials.stdin(order) or None,
+            timeout=order.timeout,
+            output_limit=order.output_limit,
+            session_id=order.session_id,
+            workspace=self._workspace(order),
+            agent_facing=True,  # what leaves a worker is masked
+            call_id=order.call_id,
+            from_instructions=order.from_instructions,
+        )
+
+    def _workspace(self, order: Order) -> Path | None:
+        if not order.workspace:
+            return None
+        name, _, inside = order.workspace.partition("/")
+        place = self.volumes.get(name)
+        if place is None:
+            raise ScriptRefusedError.because(
+                f"This worker maps no volume {name!r}", f"Start it with --volume {name}=FOLDER."
+            )
+        real = Path(os.path.realpath(place / inside))
+        if not real.is_relative_to(os.path.realpath(place)):
+            raise ScriptRefusedError.because(f"{order.workspace!r} leads out of the volume {name!r}")
+        return real
+
+    def _require_ordered(self, prepared: PreparedRun, order: Order) -> None:
+        """What is about to run is what was ordered, by content and by name."""
+        if prepared.resolved is None or prepared.decision is Decision.DENY:
+            return  # says itself why not
+        command = prepared.command
+        told = (command.skill_name, command.digest, command.script_name, command.interpreter)
+        if told != (order.skill, order.digest, order.script, order.interpreter):
+            raise ContentChangedError.because("The skill here is not the one that was ordered", "Run it again.")
+
+    def _flow(self, order: Order, policy: ScriptPolicy, inputs: Path | None) -> WorkerFlow:
+        """One for each policy that is ordered; what is kept ready in it is kept for the next run."""
+        if inputs is not None:
+            return self._new_flow(replace(policy, readable_paths=(inputs,)), inputs)
+        with self._lock:
+            flow = self._flows.pop(order.policy, None) or self._new_flow(policy)
+            self._flows[order.policy] = flow
+            oldest = self._flows.pop(next(iter(self._flows))) if len(self._flows) > MOST_FLOWS else None
+        if oldest is not None:
+            oldest.here.ends_soon()  # others may still run in it
+        return flow
+
+    def _new_flow(self, policy: ScriptPolicy, inputs: Path | None = None) -> WorkerFlow:
+        return WorkerFlow(policy, self.folder, state=self.state, ledger=self.ledger, inputs=inputs)
+
+    def _keep_artifacts(self, result: ScriptExecutionResult) -> list[tuple[str, int, str]]:
+        """By digest; what is too much together stays behind."""
+        kept: list[tuple[str, int, str]] = []
+        left = ARTIFACT_BYTES
+        for each in result.artifacts:
+            if each.size <= left:
+                left -= each.size
+                content = each.path.read_bytes()
+                kept.append((str(each.relative_path), each.size, patiently(lambda c=content: self.rows.ship(c))))  # type: ignore[misc]
+        return kept
+
+    def drain(self) -> None:
+        """Takes no more; those that run finish."""
+        self.keeper.is_stopping = True
+
+    def close(self) -> None:
+        self.keeper.close()
+        self.reaper.close()
+        self.streams.close()
+        flows: Sequence[WorkerFlow] = [*self._flows.values()]
+        for flow in flows:
+            flow.close()
+        self.rows.store.close()
