@@ -21,7 +21,10 @@ from skillkit.core.store.trust import StandingApprovals
 from skillkit.present.request import question_text
 from skillkit.sources import signatures
 
-pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="signatures are made by OpenSSH")
+pytestmark = [
+    pytest.mark.usefixtures("each_database"),
+    pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="signatures are made by OpenSSH"),
+]
 
 
 @pytest.fixture
