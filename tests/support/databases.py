@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,36 @@ local all all trust
 class Database:
     """One running server on a socket of its own; nothing but the file system's rights guards it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, start: Callable[[], subprocess.Popen[bytes]] | None = None) -> None:
         self.folder = folder
+        self._start = start
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it answers; of one that was killed, the last ones may still have to end."""
+        assert self._start is not None
+        for _ in range(50):
+            self._process = self._start()
+            with contextlib.suppress(RuntimeError):
+                _wait_for(self.folder, self._process)
+                return
+            self._process.wait(30)
+            time.sleep(0.1)
+        raise RuntimeError((self.folder / "log").read_text(errors="replace"))
+
+    def kill(self) -> None:
+        """As kill -9: all of its processes at once, and nothing is said to anybody."""
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for pid in (self._process.pid, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(30)
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)  # does not wait for who is connected
+            self._process.wait(30)
 
     def address(self, world: str = "", *, login: str = "owner", more: str = "") -> str:
         name = f"&world={world}" if world else ""
@@ -95,16 +123,19 @@ def running_server() -> Iterator[Database]:
             **settings,
         )
         (data / "pg_hba.conf").write_text(HBA)
-        with (folder / "log").open("wb") as log:
-            options = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off"}
-            words = [word for each in options.items() for word in ("-c", "=".join(each))]
-            process = subprocess.Popen([server, "-D", data, *words], stdout=log, stderr=log, **settings)
+        options = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off"}
+        words = [word for each in options.items() for word in ("-c", "=".join(each))]
+
+        def start() -> subprocess.Popen[bytes]:
+            with (folder / "log").open("ab") as log:
+                return subprocess.Popen([server, "-D", data, *words], stdout=log, stderr=log, **settings)
+
+        database = Database(folder, start)
         try:
-            _wait_for(folder, process)
-            yield Database(folder)
+            database.start()
+            yield database
         finally:
-            process.send_signal(signal.SIGINT)  # does not wait for who is connected
-            process.wait(30)
+            database.stop()
 
 
 def _wait_for(folder: Path, process: subprocess.Popen[bytes]) -> None:
