@@ -62,7 +62,7 @@ def test_a_timeout_is_the_workers(manager: SkillManager) -> None:
     assert result.stdout == "began\n"
 
 
-def test_output_comes_while_it_runs(fleet: Fleet, manager: SkillManager) -> None:
+def test_output_comes_while_it_runs(manager: SkillManager) -> None:
     heard: list[tuple[float, bytes]] = []
     result = manager.execute_skill_script(
         "demo", "count", on_output=lambda _, data: heard.append((time.monotonic(), data))
@@ -95,7 +95,9 @@ def test_cancel_is_told_within_a_second(fleet: Fleet, manager: SkillManager) -> 
     """From the row to the worker: what the two machines need for it, apart from how loaded they are."""
     runner: Any = manager.runner
     run = runner.order(manager, "demo", "long")
-    assert wait_for(lambda: fleet.rows("select 1 from runs where id = %s and started_seq is not null", uuid.UUID(run.id)), 30)
+    assert wait_for(
+        lambda: fleet.rows("select 1 from runs where id = %s and started_seq is not null", uuid.UUID(run.id)), 30
+    )
     asked = time.monotonic()
     run.cancel()
     assert run.result().cancelled
@@ -178,7 +180,8 @@ def test_records_name_run_and_worker_and_the_chain_holds(fleet: Fleet, manager: 
     (fields,) = fleet.rows("select fields from audit where kind = 'finished' order by seq desc limit 1")[0]
     told = json.loads(fields)
     assert told["run"] in {row[0] for row in fleet.rows("select id::text from runs")}
-    assert told["worker"] and told["login"] == fleet.worker
+    assert told["worker"]
+    assert told["login"] == fleet.worker
     fleet.settle()
     fleet.verify()
 

@@ -48,7 +48,9 @@ class WorkerProcess:
     def __init__(self, words: list[str], log: Path, environment: Mapping[str, str]) -> None:
         self.log = log
         with log.open("ab") as output:
-            self.process = subprocess.Popen(words, stdout=output, stderr=output, env=dict(environment), stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(
+                words, stdout=output, stderr=output, env=dict(environment), stdin=subprocess.DEVNULL
+            )
 
     def kill(self) -> None:
         self.process.kill()
@@ -88,15 +90,33 @@ class Fleet:
     def manager(self, policy: ScriptPolicy = STANDARD, *, login: str | None = None, **options: Any) -> SkillManager:
         runner = options.pop("runner", None) or CeleryRunner(self.broker, **options.pop("sending", {}))
         manager = SkillManager(
-            self.skills, "", [], [], policy=policy, state=self.address(login or self.front), runner=runner,
-            state_dir=self.folder / f"front-{next(self._numbers)}", **options,
+            self.skills,
+            "",
+            [],
+            [],
+            policy=policy,
+            state=self.address(login or self.front),
+            runner=runner,
+            state_dir=self.folder / f"front-{next(self._numbers)}",
+            **options,
         )
         self._made.callback(manager.close)
         return manager
 
-    def start_worker(self, *options: str, login: str | None = None, environment: Mapping[str, str] | None = None) -> WorkerProcess:
+    def start_worker(
+        self, *options: str, login: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> WorkerProcess:
         number = next(self._numbers)
-        words = [sys.executable, "-m", "skillkit", "worker", "--broker", self.broker, "--state", self.address(login or self.worker)]
+        words = [
+            sys.executable,
+            "-m",
+            "skillkit",
+            "worker",
+            "--broker",
+            self.broker,
+            "--state",
+            self.address(login or self.worker),
+        ]
         words += ["--state-dir", str(self.folder / f"worker-{number}"), *(options or ("--policy", "standard"))]
         known = {**os.environ, **(environment or {})}
         worker = WorkerProcess(words, self.folder / f"worker-{number}.log", known)
@@ -108,8 +128,11 @@ class Fleet:
     def worker_here(self, policy: ScriptPolicy = STANDARD, *, login: str | None = None, **options: Any) -> Worker:
         """One in this process, to be given ids by hand, as a broker would."""
         worker = Worker(
-            app_for(MEMORY), state=self.address(login or self.worker), policy=policy,
-            state_dir=self.folder / f"here-{next(self._numbers)}", **options,
+            app_for(MEMORY),
+            state=self.address(login or self.worker),
+            policy=policy,
+            state_dir=self.folder / f"here-{next(self._numbers)}",
+            **options,
         )
         self._made.callback(worker.close)
         return worker
@@ -181,6 +204,3 @@ def nobody_left(seconds: float = 10) -> bool:
             return True
         time.sleep(0.05)
     return False
-
-
-

@@ -159,12 +159,15 @@ class FrontFlow(Flow):
         kept = self.rows.answered(request.id)
         if answer and kept and (kept.answer.option_id, kept.ticks) == (answer.option_id, answer.grants):
             return
+        if kept is None:
+            self.requests.collect(request.id)  # an answer that a run has used waits for nobody
         if not isinstance(self.requests.find(request.id), OptionRequest):
             asked = with_what_is_kept(request.asked(time.time()), prepared)
             self.requests.open(question_from(asked, ANSWER_SECONDS, asked.single_use, is_held=False))
         if answer is not None:
             given: dict[str, Any] = {"grants": answer.grants, "reason": answer.reason}
             self.requests.answer(request.id, answer.option_id, answer.channel, **given)
+            self.requests.collect(request.id)
 
     def _send(self, prepared: PreparedRun, order: Order, **options: bool) -> FleetRun:
         run = str(uuid.uuid4())

@@ -23,6 +23,7 @@ from skillkit.core.values.runs import ScriptCommand
 __all__ = ["Input", "Order", "policy_from", "policy_text", "portable", "refuse_looser", "travelling"]
 
 VERSION = 1
+ORDERED = "run-"
 MOST_OUTPUT = 10_000_000
 # Of the machine that runs, and of nobody else; places cannot travel at all.
 OF_THE_MACHINE = frozenset(
@@ -113,7 +114,8 @@ class Order:
 
 
 def id_of(text: str) -> str:
-    return sha256(text.encode("utf-8")).hexdigest()
+    """Told from the ids of all other questions, so that no answer to one of those is an answer to an order."""
+    return f"{ORDERED}{sha256(text.encode('utf-8')).hexdigest()}"
 
 
 def require_bounds(text: str) -> Bounds:

@@ -18,11 +18,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
+    AuditUnavailableError,
     ContentChangedError,
     ScriptRefusedError,
     SkillKitError,
@@ -42,7 +44,7 @@ from skillkit.fleet.metrics import Performed
 from skillkit.fleet.orders import Order, policy_from, refuse_looser, travelling, words_with
 from skillkit.fleet.reaping import Reaper
 from skillkit.fleet.results import error_text, result_text
-from skillkit.fleet.rows import Row, Rows, patiently, shared
+from skillkit.fleet.rows import RETRY_SECONDS, Row, Rows, patiently, shared
 from skillkit.fleet.spool import Spool
 from skillkit.fleet.streaming import Streams
 from skillkit.fleet.tracing import span
@@ -52,6 +54,7 @@ __all__ = ["Worker"]
 
 MOST_FLOWS = 16
 ARTIFACT_BYTES = 100_000_000
+FILES_LOST = "The files that it left could not be kept on the way here."
 
 fleet_log = logging.getLogger("skillkit.fleet")
 
@@ -128,24 +131,50 @@ class Worker:
 
     def _perform(self, row: Row, held: Hold) -> str:
         stream = self.streams.new(row.id) if row.is_streamed else None
+        control = RunControl(cancel=held, on_output=stream.write if stream else None)
         try:
-            result = self._run(row, held, RunControl(cancel=held, on_output=stream.write if stream else None))
-            told = result_text(result, self._keep_artifacts(result))
-            state = "cancelled" if held.is_cancelled and result.cancelled else "finished"
-        except SkillKitError as error:
-            state, told = ("finished" if held.started is not None else "refused"), error_text(error)
-            self._note(held, error)
-        except Exception as error:  # noqa: BLE001 - a message must not end a worker
-            fleet_log.exception("The run %s met a fault of ours", row.id)
-            fault = ScriptRefusedError.because(f"A fault of skillkit on the worker: {type(error).__name__}")
-            state, told = ("finished" if held.started is not None else "refused"), error_text(fault)
-            self._note(held, fault)
+            state, told = self._ended(row, held, control)
+        except StateUnavailableError as error:
+            # Nothing has started: when the lease is over it is queued again, unless the start was written after all.
+            fleet_log.warning("The run %s is left: %s", row.id, error)
+            return "left"
         finally:
             if stream is not None:
                 stream.close()
-        if state == "refused" and held.is_cancelled:
-            state = "cancelled"
-        return self._finish(held, state, told)
+        return self._finish(held, "cancelled" if state == "refused" and held.is_cancelled else state, told)
+
+    def _ended(self, row: Row, held: Hold, control: RunControl) -> tuple[str, str]:
+        """The end of the run, and what is told of it; StateUnavailableError where it could not begin."""
+        while True:
+            try:
+                result = self._run(row, held, control)
+            except (StateUnavailableError, AuditUnavailableError) as error:
+                if held.started is not None:
+                    return self._failed(held, error)
+                if held.is_set():
+                    raise StateUnavailableError(str(error)) from error
+                time.sleep(RETRY_SECONDS)  # the database is away for a moment: nothing is lost by it
+            except SkillKitError as error:
+                return self._failed(held, error)
+            except Exception as error:  # noqa: BLE001 - a message must not end a worker
+                fleet_log.exception("The run %s met a fault of ours", row.id)
+                fault = ScriptRefusedError.because(f"A fault of skillkit on the worker: {type(error).__name__}")
+                return self._failed(held, fault)
+            else:
+                is_cancelled = held.is_cancelled and result.cancelled
+                return "cancelled" if is_cancelled else "finished", self._told(result, held)
+
+    def _failed(self, held: Hold, error: SkillKitError) -> tuple[str, str]:
+        self._note(held, error)
+        return "finished" if held.started is not None else "refused", error_text(error)
+
+    def _told(self, result: ScriptExecutionResult, held: Hold) -> str:
+        """With its files, where they can be kept; that they cannot loses no result."""
+        try:
+            return result_text(result, self._keep_artifacts(result, held))
+        except (StateUnavailableError, OSError) as error:
+            fleet_log.warning("The files of the run %s cannot be kept: %s", held.run, error)
+            return result_text(replace(result, hint=f"{result.hint} {FILES_LOST}".strip()), [])
 
     def _note(self, held: Hold, error: SkillKitError) -> None:
         """What the flow put on record, else what can be said of the order."""
@@ -257,15 +286,15 @@ class Worker:
     def _new_flow(self, policy: ScriptPolicy, inputs: Path | None = None) -> WorkerFlow:
         return WorkerFlow(policy, self.folder, state=self.state, ledger=self.ledger, inputs=inputs)
 
-    def _keep_artifacts(self, result: ScriptExecutionResult) -> list[tuple[str, int, str]]:
+    def _keep_artifacts(self, result: ScriptExecutionResult, held: Hold) -> list[tuple[str, int, str]]:
         """By digest; what is too much together stays behind."""
         kept: list[tuple[str, int, str]] = []
         left = ARTIFACT_BYTES
         for each in result.artifacts:
             if each.size <= left:
                 left -= each.size
-                content = each.path.read_bytes()
-                kept.append((str(each.relative_path), each.size, patiently(lambda c=content: self.rows.ship(c))))  # type: ignore[misc]
+                digest = patiently(partial(self.rows.ship, each.path.read_bytes()), held.left)
+                kept.append((str(each.relative_path), each.size, digest))
         return kept
 
     def drain(self) -> None:

@@ -12,7 +12,7 @@ from skillkit.core.values.bounds import Bounds, walls_digest
 from skillkit.core.values.questions import OPTIONS, SINGLE_USE, WALLS, OptionRequest, Prompt, Tick
 from skillkit.core.values.runs import PreparedRun, ScriptCommand
 
-__all__ = ["approval_request", "joint_request"]
+__all__ = ["approval_request", "joint_request", "title_of"]
 
 
 def approval_request(
@@ -31,7 +31,7 @@ def approval_request(
     """
     return OptionRequest(
         id=_request_id(command, bounds, version, [*(tick.id for tick in grants), *contents, is_coverable]),
-        title=_title_of(command),
+        title=title_of(command),
         message=" ".join(prompt.reasons),
         options=OPTIONS,
         context=_context_of(prompt, [bounds], is_coverable=is_coverable),
@@ -63,7 +63,7 @@ def _context_of(prompt: Prompt, bounds: Sequence[Bounds], *, is_coverable: bool)
     return {**prompt.to_context(), SINGLE_USE: single_use, WALLS: walls_digest(bounds)}
 
 
-def _title_of(command: ScriptCommand) -> str:
+def title_of(command: ScriptCommand) -> str:
     if command.is_program:
         return f"Run the program {command.script_path}?"
     return f"Run {command.script_name} of the skill {command.skill_name}?"

@@ -20,6 +20,7 @@ NAMED = 64  # paths in one sentence; as many as arguments can grant
 NO_OTHER_FILE = "It cannot read or write any other file of yours"
 # The guard keeps up to so many; how many there are is known only once it has looked.
 HARD_LINKS = ", unless more than 200 of those it can write have a further name elsewhere (hard links)"
+PROGRAMS = "Programs of yours count as the system's"
 NO_WALLS = "No walls: it runs with your own rights."
 
 
@@ -195,7 +196,7 @@ def _files(
 
 def _programs(folders: Sequence[str]) -> Iterator[str]:
     if folders:
-        yield f"Programs of yours count as the system's: {_listed(folders)}."
+        yield f"{PROGRAMS}: {_listed(folders)}."
 
 
 def _start(kinds: Collection[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,6 +35,8 @@ from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest, 
 __all__ = ["LIFETIME_SECONDS", "World"]
 
 LIFETIME_SECONDS = 300.0
+ORDERED, NO = "run-", "no"
+"""How the id of a question about a run elsewhere begins."""
 
 
 class World:
@@ -149,6 +152,8 @@ class World:
         require_channel(channel)
         require_reason(reason)
         ticked = grant_ids(grants)
+        if request_id.startswith(ORDERED) and option_id != NO:
+            self._require_true(request_id)
         answer = self._requests.answer(request_id, option_id, channel, created_at, grants=ticked, reason=reason)
         self._subscription().look_now()
         return answer
@@ -197,6 +202,13 @@ class World:
                 remedy, about = "Ask again when somebody is there.", ticket.question.request.title
                 raise ApprovalUnavailableError.because(reason, remedy, about=about)
             ticket = settled
+
+    def _require_true(self, request_id: str) -> None:
+        """Of a run elsewhere: that the question shows what would run. Who answers looks, for who asks may lie."""
+        asked = self._requests.find(request_id)
+        if isinstance(asked, OptionRequest) and self._store.is_shared:
+            showing: Any = import_module("skillkit.fleet.showing")  # above the core, known by its name alone
+            showing.require_true(self._store, asked)
 
     def _subscription(self) -> Subscription:
         """Threads and locks do not come through a fork, so each process has one of its own."""
