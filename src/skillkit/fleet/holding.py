@@ -9,7 +9,7 @@ from typing import Any
 
 from skillkit.core.exceptions import AuditUnavailableError, ScriptRefusedError, StateUnavailableError
 from skillkit.core.record import AuditLog, Record
-from skillkit.core.record.chain import JSON
+from skillkit.core.values.records import JSON
 from skillkit.fleet.rows import Rows, patiently
 
 __all__ = ["LEASE_SECONDS", "Hold", "RunLedger"]

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from skillkit.core.exceptions import ConfigurationError, ScriptRefusedError, StateUnavailableError
-from skillkit.core.record.chain import JSON, canonical_json, exact_fields
 from skillkit.core.record.fields import shown_fields
 from skillkit.core.store.base import Connection, Store
 from skillkit.core.store.postgres import SharedStore
 from skillkit.core.values.questions import OptionAnswer
+from skillkit.core.values.records import JSON, canonical_json, exact_fields
 from skillkit.fleet.orders import Order, id_of
 
 __all__ = ["OVER", "Answered", "Row", "Rows", "patiently", "shared"]

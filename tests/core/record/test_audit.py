@@ -18,10 +18,10 @@ import pytest
 
 from skillkit.core.exceptions import AuditUnavailableError, ScriptError
 from skillkit.core.record import JSON, AuditLog, Checkpoint, Record, Verification
-from skillkit.core.record.chain import canonical_json, chained_row, exact_fields, first_link, record_from
 from skillkit.core.store.base import Store
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import StateStore
+from skillkit.core.values.records import canonical_json, chained_row, exact_fields, first_link, record_from
 
 RUN: dict[str, JSON] = {"skill": "pdf", "session": "one", "script": "scripts/extract.py", "exit_code": 0}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,7 @@ class Flow:
         self.store = open_store(state_dir, state)
         self.audit = AuditLog(self.store)
         self.approvals = Approvals(self.store)
-        self.running = RunningRuns(self.store)
+        self.running = RunningRuns(self.store, redacted_text)
         self.installed = InstalledSkills(self.store)
         self.granting = Granting(policy, self.store, state_dir)
         self._nothing_opened = Opened(policy, {}, NOTHING_MASKED)
@@ -205,17 +205,14 @@ class Flow:
         *,
         is_fresh: bool = False,
     ) -> ScriptExecutionResult:
-        """Run what was prepared, once, and record it; a refusal is recorded and raised.
-
-        `is_fresh` says that nothing came between the halves.
-        """
+        """Run what was prepared, once, and record it; `is_fresh` says that nothing came between the halves."""
         try:
             if prepared.decision is not Decision.ALLOW:
                 prepared = self._approved(prepared, answer)
             if prepared.bounds is not None:
                 require_bounds(prepared, self.bounds)
-            opened = self.granting.opened(prepared.command) if prepared.command.grants else self._nothing_opened
-            policy, keys, masker = opened
+            has_grants = prepared.command.grants
+            policy, keys, masker = self.granting.opened(prepared.command) if has_grants else self._nothing_opened
             place = self.here.prepare(prepared, policy, is_fresh=is_fresh, keys=keys, masker=masker)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
@@ -223,8 +220,10 @@ class Flow:
             if answer is not None and prepared.decision is Decision.ASK:
                 self._spend(prepared, answer)
             started = self.audit.append("started", start_fields(prepared, answer, masker))
-            with self.running.listening(started.seq, prepared, answer, masker, redacted_text, place.way_out) as heard:
-                ran = place.run(heard(control))
+            told = (started.seq, prepared, answer, masker, place.way_out)
+            is_told = place.way_out or answer or prepared.channel  # else nobody looks for what it does meanwhile
+            with self.running.listening(*told) if is_told else nullcontext() as heard:
+                ran = place.run(heard(control) if heard else control)
                 self.audit.finish(started.seq, ran, masker)
         if self.here.warm:
             self.here.expect(place, prepared, policy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from skillkit.core.record.audit import AuditLog
-from skillkit.core.record.chain import JSON, Checkpoint, Record, Verification, checkpoint_from
 from skillkit.core.record.fields import (
     end_fields,
     error_text,
@@ -13,6 +12,7 @@ from skillkit.core.record.fields import (
     start_fields,
     unresolved_fields,
 )
+from skillkit.core.values.records import JSON, Checkpoint, Record, Verification, checkpoint_from
 
 __all__ = [
     "JSON",

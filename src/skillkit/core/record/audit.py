@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import logging
-import time
 from contextlib import contextmanager
 from dataclasses import asdict
 
 from skillkit.core.exceptions import AuditUnavailableError, StateUnavailableError
-from skillkit.core.record.chain import (
+from skillkit.core.record.fields import finish_fields, shown_fields, shown_text
+from skillkit.core.store.audit_rows import AuditRows
+from skillkit.core.store.base import Head
+from skillkit.core.values.records import (
     Checkpoint,
+    NextRecord,
     Record,
     Verification,
     canonical_json,
-    chained_row,
     checkpoint_from,
     exact_fields,
     export_line,
     first_link,
+    moment_text,
     record_from,
     verification_of,
 )
-from skillkit.core.record.fields import finish_fields, shown_fields, shown_text
-from skillkit.core.store.audit_rows import AuditRows
-from skillkit.core.store.base import Head, Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from skillkit.core.record.chain import JSON
     from skillkit.core.store.base import Store
     from skillkit.core.values.masking import Masker
+    from skillkit.core.values.records import JSON
     from skillkit.core.values.runs import Ran
 
 __all__ = ["KINDS", "LOGGER_NAME", "AuditLog"]
@@ -60,27 +60,14 @@ class AuditLog:
         """Write one record, masked and cut, and mirror it to logging; when this returns, it outlives the process."""
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is no kind of record; known: {', '.join(sorted(KINDS))}.")
-        content = shown_fields(exact_fields(fields))
-
-        def next_row(head: Head) -> Row:
-            content["world"] = head.world
-            if head.login:
-                content["login"] = head.login
-            return chained_row(
-                seq=head.seq + 1,
-                timestamp=_now(),
-                kind=kind,
-                fields=canonical_json(content),
-                previous=_link_of(head),
-            )
-
+        record = NextRecord(kind, shown_fields(exact_fields(fields)))
         try:
-            row = self._store.append(next_row)
+            row = self._store.append(record.after)
         except StateUnavailableError as error:
             raise _unavailable("written", error) from error
-        record = Record(row[0], row[1], kind, content, row[4], row[5])
-        _mirror(record)
-        return record
+        written = Record(row[0], row[1], kind, record.fields, row[4], row[5])
+        _mirror(written)
+        return written
 
     def finish(self, started: int, ran: Ran, masker: Masker) -> None:
         """Whatever stopped the run is on record before it is raised; an interrupt stays an interrupt."""
@@ -148,7 +135,7 @@ class AuditLog:
         made: list[Checkpoint] = []
 
         def text_of(head: Head) -> str:
-            made.append(Checkpoint(head.world, head.seq, _link_of(head), _now()))
+            made.append(Checkpoint(head.world, head.seq, head.link, moment_text()))
             return canonical_json(asdict(made[-1]))
 
         with _available("written"):
@@ -168,16 +155,6 @@ def _available(purpose: str) -> Iterator[None]:
 def _unavailable(purpose: str, error: StateUnavailableError) -> AuditUnavailableError:
     rule = "; a run that cannot be recorded does not start" if purpose == "written" else ""
     return AuditUnavailableError(f"The audit cannot be {purpose}{rule}. {error}")
-
-
-def _link_of(head: Head) -> str:
-    """What the next record has as `previous`."""
-    return first_link(head.world) if head.hash is None else head.hash
-
-
-def _now() -> str:
-    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanoseconds // 1000:06d}Z"
 
 
 def _mirror(record: Record) -> None:

@@ -26,7 +26,7 @@ from skillkit.core.values.runs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.record.chain import JSON
+    from skillkit.core.values.records import JSON
 
 __all__ = [
     "TEXT_CHARACTERS",

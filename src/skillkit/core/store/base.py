@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from skillkit.core.store.processes import Mark, is_running, own_mark
+from skillkit.core.values.records import Head, Row
 
 __all__ = [
     "ChangeMark",
@@ -34,18 +35,6 @@ _HOST = "@"
 """Between a process's mark and the machine that it is of, where there are several."""
 
 ChangeMark: TypeAlias = tuple[int | str, ...]
-Row: TypeAlias = tuple[int, str, str, str, str, str]
-"""seq, timestamp, kind, fields as canonical JSON, previous, hash: a record as it is stored."""
-
-
-class Head(NamedTuple):
-    """Where the log of a world ends: the number and hash of its last record; 0 and None before the first."""
-
-    world: str
-    seq: int
-    hash: str | None
-    login: str = ""
-    """Who writes, where the store knows one writer from another."""
 
 
 @dataclass(frozen=True, slots=True)

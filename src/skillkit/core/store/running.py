@@ -65,8 +65,9 @@ class Output(NamedTuple):
 class RunningRuns:
     """Of one world; what this process told of is gone when it closes."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, clean: Callable[[str], str] = str) -> None:
+        """`clean` takes secrets out of a text by their shape."""
+        self._store, self._clean = store, clean
         self._kept: set[int] = set()
 
     def all(self, *, with_ended: bool = False) -> list[RunningRun]:
@@ -102,7 +103,6 @@ class RunningRuns:
         prepared: PreparedRun,
         answer: OptionAnswer | None,
         masker: Masker,
-        clean: Callable[[str], str],
         way_out: object,
     ) -> Iterator[Callable[[RunControl], RunControl]]:
         """What makes of a run's control one that tells of the run here, as long as this is open.
@@ -114,15 +114,13 @@ class RunningRuns:
         if not shows_output and way_out is None:
             yield lambda control: control
             return
-        with self.telling(run, prepared.command, masker, clean) as told:
+        with self.telling(run, prepared.command, masker) as told:
             yield told.all_of if shows_output else told.hosts_of
 
     @contextmanager
-    def telling(
-        self, run: int, command: ScriptCommand, masker: Masker, clean: Callable[[str], str] = str
-    ) -> Iterator[Telling]:
-        """`clean` takes secrets out of a text by their shape. That the store is away for a while ends no run."""
-        written, began = _Written(masker, clean), time.time()
+    def telling(self, run: int, command: ScriptCommand, masker: Masker) -> Iterator[Telling]:
+        """That the store is away for a while ends no run."""
+        written, began = _Written(masker, self._clean), time.time()
         told = Telling(
             written, lambda hosts, ended_at: self._keep(run, command, began, masker, hosts, written, ended_at)
         )

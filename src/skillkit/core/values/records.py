@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple, TypeAlias
 
-from skillkit.core.store.base import Row
-
 __all__ = [
     "JSON",
     "Checkpoint",
+    "Head",
+    "NextRecord",
     "Record",
+    "Row",
     "Verification",
     "canonical_json",
     "chained_row",
@@ -21,12 +23,15 @@ __all__ = [
     "exact_fields",
     "export_line",
     "first_link",
+    "moment_text",
     "record_from",
     "verification_of",
 ]
 
 # Without floats: two programs may print one float in two ways, and a hash must not depend on that.
 JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | None"
+Row: TypeAlias = tuple[int, str, str, str, str, str]
+"""seq, timestamp, kind, fields as canonical JSON, previous, hash: a record as it is stored."""
 
 
 def _refuse_float(text: str) -> float:
@@ -50,6 +55,36 @@ class Record(NamedTuple):
     fields: Mapping[str, JSON]
     previous: str
     hash: str
+
+
+class Head(NamedTuple):
+    """Where the log of a world ends: the number and hash of its last record; 0 and None before the first."""
+
+    world: str
+    seq: int
+    hash: str | None
+    login: str = ""
+    """Who writes, where the store knows one writer from another."""
+
+    @property
+    def link(self) -> str:
+        """What the next record has as `previous`."""
+        return first_link(self.world) if self.hash is None else self.hash
+
+
+class NextRecord(NamedTuple):
+    """A record that has no place in the log yet; its fields are exact."""
+
+    kind: str
+    fields: dict[str, JSON]
+
+    def after(self, head: Head) -> Row:
+        """As it is stored behind whatever is last, with whose it is."""
+        self.fields["world"] = head.world
+        if head.login:
+            self.fields["login"] = head.login
+        text = canonical_json(self.fields)
+        return chained_row(seq=head.seq + 1, timestamp=moment_text(), kind=self.kind, fields=text, previous=head.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +139,11 @@ def canonical_json(value: dict[str, JSON]) -> str:
 def first_link(world: str) -> str:
     """What the first record has as `previous`; it differs by world, so no log fits into another world."""
     return sha256(f"skillkit audit {world}".encode()).hexdigest()
+
+
+def moment_text() -> str:
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanoseconds // 1000:06d}Z"
 
 
 def chained_row(*, seq: int, timestamp: str, kind: str, fields: str, previous: str) -> Row:

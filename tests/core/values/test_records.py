@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillkit.core.record.chain import (
+from skillkit.core.store.base import Row
+from skillkit.core.values.records import (
     JSON,
     Checkpoint,
     Record,
@@ -26,7 +27,6 @@ from skillkit.core.record.chain import (
     record_from,
     verification_of,
 )
-from skillkit.core.store.base import Row
 
 WORLD = "0123456789abcdef0123456789abcdef"
 MOMENT = "2026-01-02T03:04:05.000006Z"
