@@ -64,7 +64,7 @@ fuzz: $(VENV)/.dev-ready  ## inputs that nobody wrote, through every door; FUZZ_
 storm: $(VENV)/.dev-ready system  ## hostile runs, many at once, in each kind of walls; STORM_N=10000
 	$(BIN)/python -m bench.proof.storm
 
-powercut: $(VENV)/.dev-ready  ## writers killed at random moments; POWERCUT_N=1000
+powercut: $(VENV)/.dev-ready system  ## writers killed at random moments, SQLite and PostgreSQL; POWERCUT_N=1000
 	$(BIN)/python -m bench.proof.powercut
 
 proof: fuzz storm powercut soak  ## all four at full size; each writes its line into bench/proof.md

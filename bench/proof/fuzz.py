@@ -44,6 +44,7 @@ class Slice:
     refused: int = 0
     faults: list[str] = field(default_factory=list)
     slowest: float = 0.0
+    seconds: float = 0.0
 
 
 def main() -> int:
@@ -62,8 +63,9 @@ def main() -> int:
     for target in TARGETS:
         mine = [each for each in slices if each.target == target]
         total, refused = sum(each.inputs for each in mine), sum(each.refused for each in mine)
-        slowest = max(each.slowest for each in mine)
-        print(f"{target}: {total:,} inputs, {refused:,} refused, slowest {slowest * 1000:.0f} ms", file=sys.stderr)
+        slowest, spent = max(each.slowest for each in mine), sum(each.seconds for each in mine)
+        took = f"{spent:.0f} s, {spent / total * 1000:.2f} ms each, slowest {slowest * 1000:.0f} ms"
+        print(f"{target}: {total:,} inputs, {refused:,} refused, {took}", file=sys.stderr)
     print("\n".join(faults[:20]), file=sys.stderr)
     total = sum(each.inputs for each in slices)
     seconds = time.monotonic() - began
@@ -75,7 +77,7 @@ def _fuzz(target: str, start: int, count: int) -> Slice:
     """One slice, in a process of the pool."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    found, each = Slice(target), _MANY.get(target, 1)
+    found, each, began = Slice(target), _MANY.get(target, 1), time.monotonic()
     signal.signal(signal.SIGALRM, _ring)
     with tempfile.TemporaryDirectory(prefix="skillkit-fuzz-") as folder:
         os.environ["HOME"] = folder
@@ -86,6 +88,7 @@ def _fuzz(target: str, start: int, count: int) -> Slice:
                     found.inputs += each
         except Exception:  # noqa: BLE001 - the door itself did not close
             found.faults.append(f"at the end of {start} to {start + count}: {traceback.format_exc(limit=-3)}")
+    found.seconds = time.monotonic() - began
     return found
 
 

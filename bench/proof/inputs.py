@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 __all__ = ["MUTATED_BYTES", "chunks_of", "json_value", "mutated", "real_files"]
 
 MUTATED_BYTES = 3_000
+_QUOTED, _BREAKING = re.compile(rb'"([^"\\\n]*)"'), re.compile(rb'["\\\x00-\x1f\x7f-\xff]')
 _ROOT = Path(__file__).parents[2]
 _FOLDERS = ("examples", "docs", "tests/support", "tools")
 _ANYWHERE = (
@@ -35,13 +37,21 @@ def real_files(*suffixes: str) -> tuple[bytes, ...]:
     return tuple(texts)
 
 
-def mutated(chance: random.Random, seeds: Sequence[bytes]) -> bytes:
-    """One of the seeds, or a piece of it, changed in one to eight places."""
-    raw = bytearray(chance.choice(seeds))
+def mutated(chance: random.Random, seeds: Sequence[bytes], *, most: int = 8, is_inside: bool = False) -> bytes:
+    """One of the seeds, or a piece of it, changed in one to `most` places; or only inside one of its quoted texts.
+
+    What is changed outside of them is mostly refused by whoever reads the format, before anybody looks at a value.
+    """
+    seed = chance.choice(seeds)
+    if is_inside and (quoted := [*_QUOTED.finditer(seed)]):
+        found = chance.choice(quoted)
+        inner = mutated(chance, [found[1]], most=most)
+        return seed[: found.start(1)] + _BREAKING.sub(b"", inner) + seed[found.end(1) :]
+    raw = bytearray(seed)
     if len(raw) > MUTATED_BYTES:
         start = chance.choice((0, chance.randrange(len(raw) - MUTATED_BYTES)))
         raw = raw[start : start + MUTATED_BYTES]
-    for _ in range(chance.randint(1, 8)):
+    for _ in range(chance.randint(1, most)):
         _CHANGES[chance.randrange(len(_CHANGES))](chance, raw, seeds)
     return bytes(raw)
 

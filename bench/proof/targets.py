@@ -5,39 +5,33 @@ A call may refuse in our own words (`SkillKitError`) and nothing else; whatever 
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 import random
-import socket
-import subprocess
-import sys
+import tarfile
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.proof.inputs import chunks_of, json_value, mutated, real_files
-from skillkit import GUARDED, SkillKitError, SkillManager, World
+from bench.proof.servers import Call, mcp, mcp_over_http, page, write_skill
+from skillkit import GUARDED, SkillKitError, SkillManager
+
+if TYPE_CHECKING:
+    from skillkit.sources.listing import Tree
 
 __all__ = ["SHARES", "TARGETS", "Call"]
-
-Call = Callable[[random.Random], None]
-_SCRIPTS = {"run.sh": "echo hi\n", "more.py": "print(1)\n"}
-_BATCH = 50
 
 
 def _text(chance: random.Random, *suffixes: str) -> str:
     return mutated(chance, real_files(*suffixes)).decode(
         "utf-8", chance.choice(("replace", "surrogateescape", "ignore"))
     )
-
-
-def _write_skill(folder: Path, text: bytes = b"---\nname: fuzz\ndescription: d\n---\nRun `scripts/run.sh`.\n") -> Path:
-    skill = folder / "skills" / "fuzz"
-    (skill / "scripts").mkdir(parents=True, exist_ok=True)
-    (skill / "SKILL.md").write_bytes(text)
-    for name, script in _SCRIPTS.items():
-        (skill / "scripts" / name).write_text(script)
-    return skill
 
 
 @contextmanager
@@ -96,7 +90,7 @@ def _references(folder: Path) -> Iterator[Call]:
     from skillkit.core.find.references import references_in
 
     def call(chance: random.Random) -> None:
-        _write_skill(folder, b"---\nname: fuzz\ndescription: d\n---\n" + mutated(chance, real_files(".md")))
+        write_skill(folder, b"---\nname: fuzz\ndescription: d\n---\n" + mutated(chance, real_files(".md")))
         with _manager(folder) as manager:
             references_in(manager.load_skill("fuzz"))
 
@@ -111,7 +105,7 @@ def _skills(folder: Path) -> Iterator[Call]:
     (other / "SKILL.md").write_text("---\nname: other\ndescription: d\n---\n")
 
     def call(chance: random.Random) -> None:
-        _write_skill(folder, mutated(chance, real_files("SKILL.md")))
+        write_skill(folder, mutated(chance, real_files("SKILL.md")))
         with _manager(folder) as manager:
             manager.discover()
             names = [skill.name for skill in manager.list_skills()]
@@ -192,7 +186,11 @@ def _locks(folder: Path) -> Iterator[Call]:
 
     def call(chance: random.Random) -> None:
         name = chance.choice(list(seeds))
-        (folder / name).write_bytes(mutated(chance, [seeds[name], *real_files(".toml", ".json")[:5]]))
+        (folder / name).write_bytes(
+            mutated(
+                chance, [seeds[name]] * 9 + [*real_files(".toml", ".json")[:1]], most=2, is_inside=chance.random() < 0.7
+            )
+        )
         try:
             readers[name](folder)
         finally:
@@ -213,7 +211,7 @@ def _config(folder: Path) -> Iterator[Call]:
     )
 
     def call(chance: random.Random) -> None:
-        config_file(place, mutated(chance, seeds).decode("utf-8", "replace"))
+        config_file(place, mutated(chance, seeds, most=2, is_inside=chance.random() < 0.7).decode("utf-8", "replace"))
 
     yield call
 
@@ -243,7 +241,7 @@ def _tools(folder: Path) -> Iterator[Call]:
     """What a model sends: arguments of any shape to tools of any name. Nobody can say yes, so nothing runs."""
     from skillkit.integrations.functions import SkillFunctions
 
-    _write_skill(folder)
+    write_skill(folder)
     words = (
         "fuzz",
         "scripts/run.sh",
@@ -279,91 +277,52 @@ def _tools(folder: Path) -> Iterator[Call]:
 
 
 @contextmanager
-def _page(folder: Path) -> Iterator[Call]:
-    """Raw requests to the approval page, signed in and not; it answers, never with its own failure."""
-    import httpx
+def _archives(folder: Path) -> Iterator[Call]:
+    """Archives and the index of a site, as somebody else's server gives them; what is chosen there is not written."""
+    from skillkit.sources import index
+    from skillkit.sources.archives import ArchiveTree
+    from skillkit.sources.choosing import choose_skills
 
-    from skillkit.web.server import PageServer
-
-    with World(folder / "state") as world, PageServer(world) as server, httpx.Client(base_url=server.address) as client:
-        client.get(server.login_url().removeprefix(server.address))
-        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-        head = f"Host: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\nOrigin: {server.address}\r\n"
-        paths = (
-            "/",
-            "/requests/x",
-            "/history",
-            "/audit?after=3&q=%00",
-            "/api/requests",
-            "/static/page.css",
-            "/events",
-            "/login?token=x",
-        )
-        seeds = [
-            f"GET {path} HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode() for path in paths if path != "/events"
-        ]
-        form = "token=x&option=yes_once&grants=a"
-        seeds += [
-            f"POST {path}/answer HTTP/1.1\r\n{head}Content-Length: {len(form)}\r\n\r\n{form}".encode()
-            for path in paths[:2]
-        ]
-
-        def call(chance: random.Random) -> None:
-            with socket.create_connection(("127.0.0.1", server.port), 10) as peer:
-                with suppress(ConnectionError):
-                    peer.sendall(mutated(chance, seeds))
-                    peer.shutdown(socket.SHUT_WR)
-                said = b""
-                with suppress(ConnectionError):
-                    said = peer.recv(12)
-                if said.startswith(b"HTTP/1.1 5") and not said.startswith(b"HTTP/1.1 501"):
-                    raise AssertionError(f"the page failed: {said!r}")
-
-        yield call
-        if client.get("/").status_code != httpx.codes.OK:
-            raise AssertionError("the page does not answer any more")
-
-
-@contextmanager
-def _mcp(folder: Path) -> Iterator[Call]:
-    """Many lines to one MCP server over stdio; it lives, says no traceback, and answers what is right."""
-    _write_skill(folder)
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
-    messages: tuple[tuple[str, dict[str, object]], ...] = (
-        ("tools/list", {}), ("resources/list", {}), ("prompts/list", {}), ("ping", {}),
-        ("tools/call", {"name": "load_skill", "arguments": {"skill_name": "fuzz"}}),
-        ("tools/call", {"name": "read_skill_file", "arguments": {"skill_name": "fuzz", "path": "SKILL.md"}}),
-        ("resources/read", {"uri": "skill://fuzz/SKILL.md"}), ("completion/complete", {"ref": {}}),
-    )  # fmt: skip
-
-    def line(number: object, method: str, parameters: object) -> bytes:
-        return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}).encode()
-
-    seeds = [line(7, *message) for message in messages]
-    words = [
-        sys.executable,
-        "-m",
-        "skillkit",
-        "mcp",
-        "--skills",
-        str(folder / "skills"),
-        "--state-dir",
-        str(folder / "state"),
-        "--run-on-load",
-        "never",
-    ]
+    made, packed = io.BytesIO(), io.BytesIO()
+    files = {"demo/SKILL.md": b"---\nname: demo\ndescription: d\n---\n", "demo/scripts/run.sh": b"echo hi\n" * 20}
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive, tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, content in files.items():
+            archive.writestr(name, content)
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    plain = gzip.decompress(packed.getvalue())
+    digest = f"sha256:{sha256(made.getvalue()).hexdigest()}"
+    entry = {"name": "demo", "type": "archive", "url": "demo.zip", "digest": digest, "description": "d"}
+    site = json.dumps({"skills": [entry, {**entry, "name": "two", "type": "skill-md"}]}).encode()
 
     def call(chance: random.Random) -> None:
-        noise = [mutated(chance, seeds).replace(b"\n", b" ").replace(b"\r", b" ") for _ in range(_BATCH)]
-        known = [line(0, "initialize", hello), b'{"jsonrpc":"2.0","method":"notifications/initialized"}']
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-            said, complaint = server.communicate(
-                b"\n".join([*known, *noise, line("last", "tools/list", {}), b""]), timeout=120
-            )
-        if b'"last"' not in said or b"Traceback" in complaint:
-            raise AssertionError(f"the server gave up: {complaint[-2000:].decode('utf-8', 'replace')}")
+        kind = chance.randrange(4)
+        if kind == 3:
+            answers = iter((mutated(chance, [site], most=3), made.getvalue(), *files.values()))
+            index.download = lambda *_, **__: next(answers, b"")
+            tree: Tree = index.IndexTree("https://a.example/.well-known/agent-skills/index.json", (), seconds=1)
+        elif kind == 2:
+            tree = ArchiveTree("a.tar.gz", gzip.compress(mutated(chance, [plain], most=3), 1))
+        else:
+            tree = ArchiveTree("a", mutated(chance, [(made, packed)[kind].getvalue()], most=3))
+        choose_skills(tree, "", (), fallback=folder.name)
 
     yield call
+
+
+def _signatures(chance: random.Random) -> None:
+    """What stands in SKILL.sig; half of them come so far that ssh-keygen is asked."""
+    from skillkit.sources.signatures import FORMAT, check_signature
+
+    head = f"{FORMAT}\nsigned 2026-01-02T03:04:05Z\n".encode()
+    armor = (
+        b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lHAAAAAQAAADMAAAALc3NoLWVkMjU1MTkAAAAg\n-----END SSH SIGNATURE-----\n"
+    )
+    if chance.random() < 0.02:
+        check_signature("demo", "a" * 64, head + mutated(chance, [armor], most=3), None)
+    else:
+        check_signature("demo", "a" * 64, mutated(chance, [head]) + armor, None)
 
 
 TARGETS: dict[str, Callable[[Path], AbstractContextManager[Call]]] = {
@@ -378,25 +337,31 @@ TARGETS: dict[str, Callable[[Path], AbstractContextManager[Call]]] = {
     "locks": _locks,
     "configuration": _config,
     "hosts": lambda _: _pure(_hosts),
+    "archives": _archives,
+    "signatures": lambda _: _pure(_signatures),
     "tools": _tools,
-    "page": _page,
-    "MCP": _mcp,
+    "page": page,
+    "MCP": mcp,
+    "MCP over HTTP": mcp_over_http,
 }
 SHARES = {
-    "frontmatter": 15,
+    "frontmatter": 13,
     "skills": 3,
     "inline": 14,
     "shell words": 8,
     "references": 3,
-    "needs": 14,
+    "needs": 13,
     "risks": 10,
     "masking": 8,
     "locks": 8,
     "configuration": 6,
     "hosts": 7,
-    "tools": 2,
+    "archives": 2,
+    "signatures": 1,
+    "tools": 1,
     "page": 1,
     "MCP": 1,
+    "MCP over HTTP": 1,
 }
-"""Of a hundred inputs; the last three cross a process, a socket or a database for each."""
+"""Of a hundred inputs; the last four cross a process, a socket or a database for each."""
 os.environ.setdefault("PYTHONWARNINGS", "ignore")

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import sqlite3
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ def processes_of(mark: str, known: set[int]) -> list[int]:
                 said = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if parent == os.getpid() or mark.encode() in said:
+            # The helper that opens ways out stays for this program's next run, and ends with it.
+            is_door = said.startswith(os.fsencode(sys.executable)) and f"\x003128\x00{os.getpid()}\x00".encode() in said
+            if not is_door and (parent == os.getpid() or mark.encode() in said):
                 found.append(int(entry.name))
     return found
 

@@ -12,14 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from bench.soak.scripts import ASKED, KINDS, SKILL, Kind, Outcome
-from skillkit import SkillKitError, SkillManager
+from bench.soak.scripts import ASKED, HOSTED, KINDS, SKILL, Kind, Outcome
+from skillkit import ScriptExecutionResult, SkillKitError, SkillManager
 
 __all__ = ["Load", "Tally"]
 
 THREADS = 32
 TASKS = 8
-MIX = {**KINDS, **ASKED}
 CANCELLED_SHARE = 0.1
 CANCEL_AFTER = 0.15
 
@@ -33,16 +32,20 @@ class Tally:
 
 
 class Load:
-    """The same two managers for the whole soak, so that whatever one keeps for itself is seen to grow."""
+    """The same managers for the whole soak, so that whatever one keeps for itself is seen to grow.
 
-    def __init__(self, manager: SkillManager, asking: SkillManager, seed: int) -> None:
-        self.manager, self.asking = manager, asking
-        self.tallies = {name: Tally() for name in MIX}
+    Without a manager that opens hosts (walls that cannot) their kinds are not in the mix.
+    """
+
+    def __init__(self, manager: SkillManager, asking: SkillManager, hosted: SkillManager | None, seed: int) -> None:
+        self.manager, self.asking, self.hosted = manager, asking, hosted
+        self.mix = {**KINDS, **(HOSTED if hosted else {}), **ASKED}
+        self.tallies = {name: Tally() for name in self.mix}
         self.counts = Counter[str]()
         self._lock = threading.Lock()
         self._words = (f"word{number}" for number in itertools.count())
         self._random = random.Random(seed)
-        self._first = list(MIX)  # however short it is, every kind comes once
+        self._first = list(self.mix)  # however short it is, every kind comes once
 
     def work_for(self, seconds: float) -> None:
         """Ends when every run has ended."""
@@ -92,10 +95,12 @@ class Load:
             if self._first:
                 name = self._first.pop()
             else:
-                (name,) = self._random.choices(list(MIX), [kind.share for kind in MIX.values()])
-            return name, MIX[name], next(self._words)
+                (name,) = self._random.choices(list(self.mix), [kind.share for kind in self.mix.values()])
+            return name, self.mix[name], next(self._words)
 
     def _holder(self, kind: Kind) -> SkillManager:
+        if kind.has_hosts and self.hosted is not None:
+            return self.hosted
         return self.asking if kind.is_asked else self.manager
 
     def _note(self, name: str, outcome: Outcome, word: str, began: float) -> None:
@@ -103,5 +108,7 @@ class Load:
             tally = self.tallies[name]
             tally.milliseconds.append((time.monotonic() - began) * 1000)
             self.counts["refused" if isinstance(outcome, SkillKitError) else "finished"] += 1
-            if not MIX[name].is_right(outcome, word):
+            if isinstance(outcome, ScriptExecutionResult):
+                self.counts[outcome.isolation.start] += 1
+            if not self.mix[name].is_right(outcome, word):
                 tally.wrong.append(repr(outcome)[:500])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.soak.outside import NAME
 from skillkit import (
     ApprovalDeclinedError,
     ScriptExecutionResult,
@@ -14,7 +15,7 @@ from skillkit import (
     SkillKitError,
 )
 
-__all__ = ["ASKED", "KINDS", "SKILL", "Kind", "Outcome", "write_skill"]
+__all__ = ["ASKED", "HOSTED", "KINDS", "SKILL", "Kind", "Outcome", "write_skill"]
 
 SKILL = "soak"
 FLOOD_BYTES = 30_000_000
@@ -31,6 +32,7 @@ class Kind:
     is_right: Callable[[Outcome, str], bool]
     call: dict[str, Any] = field(default_factory=dict)
     is_asked: bool = False
+    has_hosts: bool = False
 
     def call_with(self, word: str) -> dict[str, Any]:
         return {key: [word] if value == "{word}" else value for key, value in self.call.items()}
@@ -72,6 +74,49 @@ if os.fork() == 0:
     os._exit(0)
 print(sys.argv[1], end="", flush=True)
 """
+# Imports what a spare has imported ahead; the same words from a warm sandbox as from a cold one.
+WARM = "import argparse, json, re, sys\nprint(json.dumps(sys.argv[1:]), end='')\n"
+PLAIN_HOST = f"""
+import sys, urllib.request
+print(urllib.request.urlopen("http://{NAME}/" + sys.argv[1], timeout=60).read().decode(), end="")
+"""
+TUNNEL = f"""
+import os, socket, sys
+s = socket.create_connection(("127.0.0.1", 3128), 60)
+s.sendall(b"CONNECT {NAME}:443 HTTP/1.1\\r\\n\\r\\n")
+assert b" 200 " in s.recv(1000)
+sent = os.urandom(300_000)
+got = b""
+s.sendall(sent[:100_000])
+for start in (100_000, 200_000):
+    s.sendall(sent[start : start + 100_000])
+    while len(got) < start:
+        got += s.recv(1 << 16)
+while len(got) < len(sent):
+    got += s.recv(1 << 16)
+assert got == sent
+print(sys.argv[1], end="")
+"""
+OTHER_HOST = """
+import sys, urllib.request
+try:
+    urllib.request.urlopen("http://other.example.com/", timeout=60)
+except OSError as error:
+    print(sys.argv[1], end="")
+    sys.exit(3)
+"""
+
+
+def reached(outcome: Outcome, word: str) -> bool:
+    hosts = getattr(outcome, "hosts", ())
+    return ended(outcome, 0, word) and bool(hosts) and not any(use.refused for use in hosts)
+
+
+def refused(outcome: Outcome, word: str) -> bool:
+    hosts = getattr(outcome, "hosts", ())
+    return ended(outcome, 3, word) and [bool(use.refused) for use in hosts] == [True]
+
+
 KINDS = {
     "good": Kind("good.sh", 'printf %s "$1"', 30, lambda said, word: ended(said, 0, word), {"argv": "{word}"}),
     "JSON": Kind("read.sh", "cat", 15, lambda said, word: ended(said, 0, f'["{word}"]'), {"arguments": "{word}"}),
@@ -83,7 +128,13 @@ KINDS = {
     "leaving": Kind(
         "leave.sh", 'head -c 1000 /dev/zero >"$SKILL_WORK_DIR/f"; printf %s "$1"', 3, left, {"argv": "{word}"}
     ),
+    "warm": Kind("warm.py", WARM, 12, lambda said, word: ended(said, 0, f'["{word}"]'), {"argv": "{word}"}),
     "missing": Kind("", "", 4, lambda said, _: isinstance(said, ScriptNotFoundError)),
+}
+HOSTED = {
+    "host: plain": Kind("plain.py", PLAIN_HOST, 4, reached, {"argv": "{word}", "timeout": 120}, has_hosts=True),
+    "host: tunnel": Kind("tunnel.py", TUNNEL, 4, reached, {"argv": "{word}", "timeout": 120}, has_hosts=True),
+    "host: refused": Kind("other.py", OTHER_HOST, 3, refused, {"argv": "{word}", "timeout": 120}, has_hosts=True),
 }
 # A process of its own answers these by the name of the script; the second kind is asked with the same words by many.
 ASKED = {
@@ -97,6 +148,6 @@ def write_skill(skills: Path) -> None:
     folder = skills / SKILL
     (folder / "scripts").mkdir(parents=True)
     (folder / "SKILL.md").write_text(f"---\nname: {SKILL}\ndescription: Scripts of every kind.\n---\n")
-    for kind in (*KINDS.values(), *ASKED.values()):
+    for kind in (*KINDS.values(), *HOSTED.values(), *ASKED.values()):
         if kind.script:
             (folder / "scripts" / kind.script).write_text(kind.text)

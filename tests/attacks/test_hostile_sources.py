@@ -11,6 +11,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import pytest
 from support.repositories import ENVIRONMENT, Repository, skill_text
 
 from skillkit.cli.main import exit_code_of
-from skillkit.sources import archives
+from skillkit.core.exceptions import SizeLimitExceededError
+from skillkit.sources import archives, index, listing
 
 SKILL = ("100644", "skills/demo/SKILL.md", skill_text("demo").encode())
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12\n"
@@ -224,6 +226,60 @@ def test_a_bomb_is_not_unpacked(add: Any, tmp_path: Path, project: Path, monkeyp
         info.size = 2_000_000
         archive.addfile(info, io.BytesIO(bytes(2_000_000)))
     assert "more than 1,000,000 bytes" in add(packed, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
+def test_one_file_many_times_over_is_not_read_into_memory(
+    repository: Repository, add: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes in a repository: the same content under many names. Each is small enough alone."""
+    monkeypatch.setattr(listing, "SOURCE_BYTES", 1_000_000)
+    text = skill_text("demo").encode() + b"x" * 200_000
+    repository.commit_entries([("100644", f"skills/s{number}/SKILL.md", text) for number in range(10)])
+    assert "its SKILL.md files have 2,0" in add(repository.url, code=126)["error"]["message"]
+    one = skill_text("same").encode()
+    entries = [("100644", f"{side}/same/SKILL.md", one) for side in ("a", "b")]
+    entries += [("100644", f"{side}/same/{number}", bytes(100_000)) for side in ("a", "b") for number in range(15)]
+    repository.git("rm", "-rq", "--cached", ".")
+    repository.commit_entries(entries)
+    assert "has 1,5" in add(repository.url, code=126)["error"]["message"]
+    assert os.listdir(project) == []
+
+
+def test_a_bomb_in_the_archive_of_an_index_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "SOURCE_BYTES", 1_000_000)
+    monkeypatch.setattr(index, "SOURCE_BYTES", 1_000_000)
+    bomb = zipped([IN_ZIP, ("demo/zeros", bytes(2_000_000), 0o100644)])
+    small = zipped([IN_ZIP, ("demo/zeros", bytes(400_000), 0o100644)])
+
+    def served(*contents: bytes) -> None:
+        entry = {"type": "archive", "url": "a.zip"}
+        listed = [
+            {**entry, "name": f"s{number}", "digest": f"sha256:{sha256(content).hexdigest()}"}
+            for number, content in enumerate(contents)
+        ]
+        answers = iter((json.dumps({"skills": listed}).encode(), *contents))
+        monkeypatch.setattr(index, "download", lambda *_, **__: next(answers))
+        index.IndexTree("https://a.example/index.json", (), seconds=1)
+
+    served(small, small)
+    with pytest.raises(SizeLimitExceededError, match=r"a\.zip has 2,0"):
+        served(bomb)
+    with pytest.raises(SizeLimitExceededError, match="together"):
+        served(small, small, small)
+
+
+def test_an_entry_without_a_name_is_damage(add: Any, tmp_path: Path, project: Path) -> None:
+    file = tmp_path / "demo.zip"
+    content = bytearray(zipped([IN_ZIP, ("x", b"", 0o100644)]))
+    at = content.rindex(b"PK\x01\x02")
+    content[at + 28 : at + 30] = b"\0\0"
+    del content[at + 46 : at + 47]
+    size_at = content.rindex(b"PK\x05\x06") + 12
+    size = int.from_bytes(content[size_at : size_at + 4], "little") - 1
+    content[size_at : size_at + 4] = size.to_bytes(4, "little")
+    file.write_bytes(content)
+    assert "no name" in add(file, code=125)["error"]["message"]
     assert os.listdir(project) == []
 
 

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.databases import Database
 
 from bench.proof import figures, fuzz, powercut, storm
 from bench.proof.inputs import mutated, real_files
 from bench.proof.targets import SHARES, TARGETS, Call
 from skillkit import ConfigurationError
 from skillkit.core.record import AuditLog
+from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import StateStore
 
 
@@ -53,6 +55,19 @@ def test_a_lost_record_is_told(tmp_path: Path) -> None:
     (lost,) = powercut.missing(tmp_path, [f"record {kept.seq + 1} 0-0 1\n"])
     assert lost.startswith(f"record {kept.seq + 1}")
     assert powercut.missing(tmp_path, ["answer 0-0-0\n"]) == ["the answer to 0-0-0 is gone"]
+
+
+@pytest.mark.slow
+def test_a_lost_record_of_a_shared_world_is_told(tmp_path: Path, database: Database) -> None:
+    world = database.new_world()
+    state = database.address(world)
+    store = open_store(tmp_path, state)
+    kept = AuditLog(store).append("started", {"writer": "0-0", "turn": 0})
+    store.close()
+    assert powercut.missing(tmp_path, [f"record {kept.seq} 0-0 0\n"], state) == []
+    (lost,) = powercut.missing(tmp_path, [f"record {kept.seq + 1} 0-0 1\n"], state)
+    assert lost.startswith(f"record {kept.seq + 1}")
+    database.drop_world(world)
 
 
 def test_a_process_that_is_left_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

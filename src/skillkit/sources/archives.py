@@ -74,6 +74,8 @@ class ArchiveTree:
         for info in infos:
             # zipfile turns a backslash into a slash only on Windows; a NUL ends the name.
             path = info.orig_filename if "\0" in info.orig_filename else info.filename
+            if not info.filename:
+                raise zipfile.BadZipFile("an entry has no name")
             if info.is_dir():
                 continue
             if info.flag_bits & ENCRYPTED:

@@ -14,7 +14,7 @@ from skillkit.core.models.digest import SIGNATURE_FILE, manifest_from
 from skillkit.core.models.frontmatter import read_frontmatter, text_of
 from skillkit.core.paths.trees import NewFile
 from skillkit.core.values.runs import Manifest
-from skillkit.sources.listing import FILE_BYTES, Listed, Tree, require_content, require_listed
+from skillkit.sources.listing import FILE_BYTES, Listed, Tree, read_within, require_content, require_listed
 
 __all__ = ["NAME", "SkillContent", "choose_skills", "skill_at"]
 
@@ -22,7 +22,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?<![.])")
 """What may become a folder's name and a key of the lock."""
 STANDARD_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SHOWN = 20
-BATCH_BYTES = 400_000_000
 
 
 class SkillContent(NamedTuple):
@@ -85,7 +84,7 @@ def _candidates(tree: Tree, within: str, fallback: str) -> list[_Candidate]:
     for entry in sorted(files, key=lambda each: each.path):  # SKILL.md comes before any other way to write it
         by_folder.setdefault(posixpath.dirname(entry.path), entry)
     folders = [folder for folder in sorted(by_folder) if not _is_own(folder, by_folder)]
-    texts = tree.read([by_folder[folder] for folder in folders])
+    texts = read_within(tree, [by_folder[folder] for folder in folders], "its SKILL.md files have")
     read = (_candidate(folder, text, fallback) for folder, text in zip(folders, texts, strict=True))
     return [each for each in read if each is not None]
 
@@ -163,7 +162,7 @@ def _require_one_of_each(tree: Tree, chosen: Sequence[_Candidate]) -> None:
 
 def _fingerprint(tree: Tree, path: str) -> tuple[tuple[str, str, bytes], ...]:
     entries = [entry for entry in _below(tree, path) if entry.kind in ("file", "program", "link")]
-    contents = tree.read(entries)
+    contents = read_within(tree, entries, f"{path or 'its top folder'!r} has")
     return tuple((entry.path, entry.kind, held) for entry, held in zip(entries, contents, strict=True))
 
 
@@ -179,11 +178,7 @@ def _contents(tree: Tree, chosen: Sequence[_Candidate]) -> list[SkillContent]:
     for each in chosen:
         require_listed(each.name, entries[each.path])
     wanted = [entry for each in chosen for entry in entries[each.path]]
-    if sum(entry.size for entry in wanted) > BATCH_BYTES:
-        raise SourceRefusedError(
-            f"These {len(chosen)} skills have more than {BATCH_BYTES:,} bytes together. Add fewer, by --skill."
-        )
-    read = iter(tree.read(wanted))
+    read = iter(read_within(tree, wanted, f"these {len(chosen)} skills have"))
     return [
         _content(each, tree.version_of(each.path), [(entry, next(read)) for entry in entries[each.path]])
         for each in chosen

@@ -24,7 +24,7 @@ from skillkit._version import __version__
 from skillkit.core.exceptions import SizeLimitExceededError, SourceRefusedError, SourceUnavailableError
 from skillkit.core.values.text import grouped, visible
 from skillkit.sources.archives import ARCHIVE_BYTES, ArchiveTree
-from skillkit.sources.listing import Listed
+from skillkit.sources.listing import SOURCE_BYTES, Listed, read_within
 
 __all__ = ["IndexTree", "download"]
 
@@ -125,6 +125,7 @@ class IndexTree:
         self._seconds = seconds
         self._on_progress = on_progress
         self._contents: list[bytes] = []
+        self._left = SOURCE_BYTES
         self._versions: dict[str, str] = {}
         listed: list[Listed] = []
         for entry in self._entries():
@@ -175,12 +176,20 @@ class IndexTree:
         if entry["type"] == "skill-md":
             return [self._kept(Listed(f"{name}/SKILL.md", "file", len(content), None), content)]
         tree = ArchiveTree(entry["url"], content)
-        contents = tree.read(tree.listed)
+        contents = read_within(tree, tree.listed, f"{visible(entry['url'])} has")
         top = _common_folder(tree.listed)
         inside = [each._replace(path=f"{name}/{each.path.removeprefix(top)}") for each in tree.listed]
         return [self._kept(each, held) for each, held in zip(inside, contents, strict=True)]
 
     def _kept(self, entry: Listed, content: bytes) -> Listed:
+        self._left -= len(content)
+        if self._left < 0:
+            raise SizeLimitExceededError(
+                f"{visible(self._url)} is not added: its skills have more than {grouped(SOURCE_BYTES)} bytes together. "
+                "Name some by --skill.",
+                size=SOURCE_BYTES - self._left,
+                limit=SOURCE_BYTES,
+            )
         self._contents.append(content)
         return entry._replace(key=len(self._contents) - 1)
 

@@ -16,13 +16,25 @@ from typing import Any, Literal, NamedTuple, Protocol
 from skillkit.core.exceptions import SizeLimitExceededError, SourceRefusedError
 from skillkit.core.values.text import grouped
 
-__all__ = ["FILES", "FILE_BYTES", "LISTED", "SKILL_BYTES", "Listed", "Tree", "require_content", "require_listed"]
+__all__ = [
+    "FILES",
+    "FILE_BYTES",
+    "LISTED",
+    "SKILL_BYTES",
+    "Listed",
+    "Tree",
+    "read_within",
+    "require_content",
+    "require_listed",
+]
 
 LISTED = 1_000_000
 """Entries of a whole source."""
 FILES = 20_000
 FILE_BYTES = 50_000_000
 SKILL_BYTES = 200_000_000
+SOURCE_BYTES = 400_000_000
+"""Held in memory at a time; the same file many times over is a few bytes in a repository or an archive."""
 DEPTH = 50
 NAME_BYTES = 255
 PATH_BYTES = 1024
@@ -64,6 +76,19 @@ class Tree(Protocol):
     def read(self, entries: Sequence[Listed]) -> list[bytes]:
         """In their order; of a link, where it leads."""
         ...
+
+
+def read_within(tree: Tree, entries: Sequence[Listed], what: str) -> list[bytes]:
+    """All of these, if they are not too much together by what the listing says; trees give no more than that."""
+    total = sum(entry.size for entry in entries)
+    if total > SOURCE_BYTES:
+        raise SizeLimitExceededError(
+            f"Nothing is added: {what} {grouped(total)} bytes together; the limit is {grouped(SOURCE_BYTES)}. "
+            "Name fewer by --skill, or the folder of the one that you want.",
+            size=total,
+            limit=SOURCE_BYTES,
+        )
+    return tree.read(entries)
 
 
 def require_listed(skill: str, entries: Sequence[Listed]) -> None:
