@@ -59,6 +59,22 @@ def test_who_cannot_be_asked_about_a_run_is_told_the_ways_to_approve_it(tmp_path
     assert "trust the skill ('skillkit trust add SKILL'), or add --wait" in ended.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("show",), "Missing argument 'SKILL'. There are: demo, other."),
+        (("run", "demo"), "Missing argument 'SCRIPT'. There are: load, save."),
+        (("run", "nope"), "Missing argument 'SCRIPT'."),
+    ],
+)
+def test_who_leaves_a_name_out_sees_which_there_are(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    skill_folder(tmp_path / "skills", "demo", files={"scripts/load.sh": "true\n", "scripts/save.py": "pass\n"})
+    skill_folder(tmp_path / "skills", "other")
+    command = [sys.executable, "-m", "skillkit", *words, "--skills", str(tmp_path / "skills")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, f"Error: {told}")
+
+
 def test_check_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
     skills = skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "true\n"}).parent
     words = ["-m", "skillkit", "check", "demo", "run", "--skills", str(skills), "--state-dir", str(tmp_path / "state")]

@@ -13,6 +13,7 @@ from support.doc_pages import ROOT, pages
 FENCES = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 NAMED_TEST = re.compile(r"`(tests/[\w/.-]+?\.py)(?:::(\w+))?`")
 
 
@@ -38,6 +39,14 @@ def test_every_link_leads_somewhere(page: str) -> None:
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), f"{page}: {link}"
         assert not anchor or anchor in anchors_of(target.resolve()), f"{page}: no heading for {link}"
+
+
+def test_every_picture_is_there_and_is_told_in_words() -> None:
+    found = [(page, *picture) for page in pages() for picture in PICTURE.findall(text_of(page))]
+    assert {page for page, *_ in found} >= {"README.md", "docs/index.md"}
+    for page, told, picture in found:
+        assert ((ROOT / page).parent / picture).is_file(), f"{page}: {picture}"
+        assert len(told) > len("a picture"), f"{page}: {picture}"
 
 
 def test_every_page_is_in_the_navigation_once() -> None:

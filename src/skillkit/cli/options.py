@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 SESSION_VARIABLE = "SKILLKIT_SESSION"
+SHOWN_NAMES = 20
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -222,6 +223,15 @@ class _InstalledName(click.ParamType[str]):
             for name, description in offered.items()
             if name.startswith(incomplete) and name.isprintable()
         ]
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:  # noqa: ARG002
+        """Who leaves a name out sees which there are."""
+        try:
+            offered = [name for name in self._offer(ctx, "") if name.isprintable()] if ctx else []
+        except SkillKitError:
+            return None
+        more = ", ..." if len(offered) > SHOWN_NAMES else ""
+        return f"There are: {', '.join(offered[:SHOWN_NAMES])}{more}." if offered else None
 
 
 def _offer_skills(ctx: click.Context, _: str) -> dict[str, str]:
