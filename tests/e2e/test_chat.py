@@ -196,6 +196,21 @@ def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
         assert [message["content"] for message in server.bodies[0]["messages"][1:]] == ["one\ntwo\nthree"]
 
 
+def test_markdown_is_shown_as_it_is_meant_and_kept_as_it_was_written(tmp_path: Path) -> None:
+    said_so = "# A title\n\n- **bold** and `code`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    with (
+        chat_server(Said(said_so)) as server,
+        ChatTerminal(tmp_path, chat_words(tmp_path, server, "--save", "talk.md")) as terminal,
+    ):
+        terminal.type("show me")
+        terminal.wait_for("1 │ 2")
+        assert "\x1b[1mA title\x1b[0m" in terminal.text
+        assert "• \x1b[1mbold\x1b[0m and \x1b[36mcode\x1b[0m" in terminal.text
+        assert terminal.end() == 0
+    assert "**" not in without_controls(terminal.text)
+    assert "- **bold** and `code`" in (tmp_path / "workspace" / "talk.md").read_text()
+
+
 def test_a_script_that_takes_long_says_that_it_runs(tmp_path: Path) -> None:
     call = Said("I wait.", ((RUN, {"skill_name": "slow", "script": "scripts/wait.sh"}),))
     with chat_server(call, Said("Done.")) as server:

@@ -234,6 +234,18 @@ def test_the_navigation_does_not_shift_when_news_come(site: Site) -> None:
     assert _places(page) == before
 
 
+def test_no_column_is_cut_on_a_desk(site: Site) -> None:
+    """Sessions of agents have long names; their column was out of sight at 1280."""
+    session = "conversation-4f0c1d9e-8d5b-4c3e-9a55-0f7b9a0f2c11-turn-000123456789"
+    for number in range(3):
+        site.open(f"r{number}", first_run(f"data-{number}.csv"), session_id=session, title="Run a script? " * 6)
+        site.world.answer(f"r{number}", "yes_in_session", "web")
+    page = site.tab("/history", **DESK)
+    region = page.locator(".scroll")
+    expect(region).to_contain_text(session)
+    assert region.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
 def _places(page: Page) -> list[int]:
     found: list[int] = page.locator(".top nav a").evaluate_all(
         "all => all.map(e => Math.round(e.getBoundingClientRect().x))"
