@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skillkit.chat.markdown import BOLD, CODE, ITALIC, LONGEST_SPAN, PLAIN, STRUCK, UNDERLINED, Markdown
@@ -101,6 +101,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=60), st.lists(st.integers(0, 200), max_size=20))
 def test_any_chunking_shows_the_same(pieces: list[str], cuts: list[int]) -> None:
     text = "".join(pieces)
@@ -109,6 +110,7 @@ def test_any_chunking_shows_the_same(pieces: list[str], cuts: list[int]) -> None
     assert rendered(*chunks) == rendered(text) == rendered(*text)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=60))
 def test_no_letter_is_lost_and_styles_end(pieces: list[str]) -> None:
     shown = rendered("".join(pieces))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import pytest
 from support.chats import KEY, ChatTerminal, chat_words
 from support.inline_answers import said
 from support.model_servers import Failed, Said, chat_server
@@ -184,16 +185,39 @@ def test_a_no_with_a_reason_goes_to_the_model_and_it_goes_on(tmp_path: Path) -> 
     assert (told["role"], "They said: not today" in told["content"]) == ("tool", True)
 
 
-def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "pasted",
+    ["\x1b[200~one\ntwo\nthree\x1b[201~\r", "one\ntwo\nthree\n", "one\ntwo\nthree"],
+    ids=["marked by the terminal", "line by line", "without a last end"],
+)
+def test_pasted_lines_are_one_message(tmp_path: Path, pasted: str) -> None:
     with (
         chat_server(Said("Thanks.")) as server,
         ChatTerminal(tmp_path, chat_words(tmp_path, server)) as terminal,
     ):
-        terminal.wait_for("> ")
-        terminal.send("\x1b[200~one\ntwo\nthree\x1b[201~\r")
+        terminal.wait_for_prompt()
+        terminal.send(pasted)
+        if pasted.endswith("e"):
+            terminal.wait_for(". three")
+            terminal.send("\r")
         terminal.wait_for("Thanks.")
         assert terminal.end() == 0
         assert [message["content"] for message in server.bodies[0]["messages"][1:]] == ["one\ntwo\nthree"]
+
+
+def test_markdown_is_shown_as_it_is_meant_and_kept_as_it_was_written(tmp_path: Path) -> None:
+    said_so = "# A title\n\n- **bold** and `code`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    with (
+        chat_server(Said(said_so)) as server,
+        ChatTerminal(tmp_path, chat_words(tmp_path, server, "--save", "talk.md")) as terminal,
+    ):
+        terminal.type("show me")
+        terminal.wait_for("1 │ 2")
+        assert "\x1b[1mA title\x1b[0m" in terminal.text
+        assert "• \x1b[1mbold\x1b[0m and \x1b[36mcode\x1b[0m" in terminal.text
+        assert terminal.end() == 0
+    assert "**" not in without_controls(terminal.text)
+    assert "- **bold** and `code`" in (tmp_path / "workspace" / "talk.md").read_text()
 
 
 def test_a_script_that_takes_long_says_that_it_runs(tmp_path: Path) -> None:

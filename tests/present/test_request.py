@@ -33,7 +33,7 @@ def test_the_whole_question_at_a_glance() -> None:
           Why asked   │ Policy asks a person before a skill's first run.
           Reach       │ no network · no packages · own home
 
-          Risks       │ network  opens a connection (scripts/extract.py:2)
+          Risks       │ network  opens a connection (line 2)
 
           New           1 added line in 1 file (1 changed); d shows all
                       │ changed  scripts/extract.py

@@ -95,6 +95,7 @@ def test_a_run_that_is_over_at_once_can_still_be_read(tmp_path: Path, visit: Vis
             visit.answer(only_pending(visit.world).id, "yes_once")
             assert ran.result(60).stdout == "all done\n"
         assert "Ended scripts/talk.py of demo after" in shown(visit, "/")
+        assert "Ended scripts/talk.py" not in shown(visit, "/audit"), "there it is one of the rows"
         (ended,) = visit.world.running(with_ended=True)
         page = shown(visit, f"/audit/{ended.run}")
         assert "all done" in page

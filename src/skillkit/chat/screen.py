@@ -34,6 +34,7 @@ HISTORY_FILE = "chat-history"
 HISTORY_LINES = 1_000
 PROMPT, MORE = "> ", ". "
 TICK_SECONDS = 1.0
+PASTE_SECONDS = 0.03
 AFTER_NO = "They said no to what was asked before, and have not spoken since."
 # Between these a line editor counts no columns.
 UNCOUNTED = "\x01{}\x02"
@@ -265,12 +266,35 @@ class Lines:
         self._has_color = has_color and self._readline is not None
 
     def read(self) -> str:
-        """One question; a line that ends with a backslash goes on. EOFError and KeyboardInterrupt as they come."""
+        """One question; a line that ends with a backslash goes on, and so does one that more was pasted behind.
+
+        EOFError and KeyboardInterrupt as they come.
+        """
         line = self._read_line(PROMPT)
-        while line.endswith("\\"):
-            line = f"{line[:-1]}\n{self._read_line(MORE)}"
+        while (goes_on := line.endswith("\\")) or self._has_more():
+            line = f"{line[:-1] if goes_on else line}\n{self._read_line(MORE)}"
         self._remember(line)
         return line
+
+    def _has_more(self) -> bool:
+        """Whether something stands behind the line that nobody can have typed so soon.
+
+        A terminal that marks what is pasted has it in the line already; others send it line by line.
+        """
+        if self._readline is None or sys.platform == "win32":
+            return False
+        import select
+        import termios
+
+        descriptor = sys.stdin.fileno()
+        modes = termios.tcgetattr(descriptor)
+        # By whole lines the terminal would not tell of the last one, which has no end yet.
+        by_letters = [*modes[:3], modes[3] & ~termios.ICANON, *modes[4:]]
+        termios.tcsetattr(descriptor, termios.TCSANOW, by_letters)
+        try:
+            return bool(select.select([descriptor], [], [], PASTE_SECONDS)[0])
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSANOW, modes)
 
     def _read_line(self, prompt: str) -> str:
         if not self.is_terminal:

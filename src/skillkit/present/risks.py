@@ -23,20 +23,19 @@ def risk_lines(prompt: Prompt, layout: Layout, ticks: Sequence[Tick], terse: int
     if not glance.risks:
         return layout.said("Risks", NO_RISKS)
     more = layout.said("", f"{grouped(glance.more_risks)} more{layout.more('v')}") if glance.more_risks else []
-    flags = _short_flag_lines(glance.risks, layout, prompt) if terse else _flag_lines(glance.risks, layout)
+    flags = (_short_flag_lines if terse else _flag_lines)(glance.risks, layout, prompt)
     return [*flags, *(more if terse < MOST_TERSE else [])]
 
 
 def all_risk_lines(prompt: Prompt, layout: Layout, ticks: Sequence[Tick] = ()) -> list[str]:
     flags = [(risk, stopped_words(risk, ticks)) for risk in prompt.risks_by_weight]
-    return _flag_lines(flags, layout) or layout.said("Risks", NO_RISKS)
+    return _flag_lines(flags, layout, prompt) or layout.said("Risks", NO_RISKS)
 
 
-def _flag_lines(flags: Sequence[tuple[RiskFlag, str]], layout: Layout) -> list[str]:
+def _flag_lines(flags: Sequence[tuple[RiskFlag, str]], layout: Layout, prompt: Prompt) -> list[str]:
     lines: list[str] = []
     for start, (risk, stopped) in zip(_kinds(flags), flags, strict=True):
-        place = f"{risk.path}:{risk.line}" if risk.line > 0 else risk.path
-        told = f"{risk.message} ({'; '.join(filter(None, (place, stopped)))})"
+        told = f"{risk.message} ({'; '.join(filter(None, (place_of(risk, prompt), stopped)))})"
         style, label = DIM if stopped else YELLOW, "" if lines else "Risks"
         lines += layout.quoted(label, [told], style=style, start=start, limit=NAME_ROWS)
     return lines

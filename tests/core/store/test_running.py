@@ -1,4 +1,4 @@
-"""Runs that go on: every process of the world sees their hosts, and nothing stays of one that is over."""
+"""Runs that go on: every process of the world sees their hosts and output, and nothing stays of one that is over."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from support.commands import COMMAND
+from support.running import wait_for
 
 from skillkit import World
 from skillkit.core.store.opening import open_store
-from skillkit.core.store.running import RunningRuns
+from skillkit.core.store.running import KEPT_SECONDS, RunningRuns
 from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.masking import NOTHING_MASKED, Masker
 
 USES = [HostUse("api.example.com:443", "", 2, 10, 20), HostUse("evil.test:443", "is not among them", 1)]
+STREAMS = ("stdout", "stderr")
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -91,3 +93,32 @@ def test_a_store_that_is_away_ends_no_run(tmp_path: Path, each_database: str, mo
     (tmp_path / "state.sqlite3").mkdir()
     with RunningRuns(open_store(tmp_path)).telling(7, COMMAND, NOTHING_MASKED) as tell:
         tell.hosts(USES)
+
+
+def test_what_a_run_wrote_can_be_read_after_it_until_who_started_it_closes(tmp_path: Path) -> None:
+    runs, world = RunningRuns(open_store(tmp_path)), World(tmp_path)
+    with runs.telling(7, COMMAND, Masker(["hunter22hunter22"])) as tell:
+        for stream, data in (("stdout", b"one hunter22"), ("stderr", b"caf\xc3"), ("stdout", b"hunter22\n")):
+            tell.output(stream, data)
+        assert wait_for(lambda: world.output_of(7).pieces != (), seconds=30)
+        assert "hunter22" not in repr(world.output_of(7)), "what may be the beginning of a key waits"
+        tell.output("stderr", b"\xa9\n")
+    assert world.running() == []
+    (ended,) = world.running(with_ended=True)
+    assert ended.ended_at > ended.began_at
+    texts = {stream: "".join(text for each, text in world.output_of(7).pieces if each == stream) for stream in STREAMS}
+    assert texts == {"stdout": "one [masked]\n", "stderr": "caf\u00e9\n"}
+    runs.close()
+    assert rows(tmp_path) == []
+
+
+def test_what_ended_long_ago_is_not_shown_and_goes_with_the_next_run(tmp_path: Path) -> None:
+    with telling(tmp_path, 7) as tell:
+        tell.output("stdout", b"over\n")
+    with open_store(tmp_path).transaction() as connection:
+        connection.execute("update running set ended_at = ended_at - ?", (KEPT_SECONDS + 1,))
+    world = World(tmp_path)
+    assert (world.running(with_ended=True), world.output_of(7).pieces) == ([], ())
+    with telling(tmp_path, 8) as tell:
+        tell.hosts(USES)
+        assert rows(tmp_path) == [8]

@@ -11,6 +11,8 @@ from support.browsers import Site, choice, violations
 from support.running import wait_for
 from support.terminals import script_prompt
 
+from skillkit.core.record import AuditLog
+from skillkit.core.store.state import StateStore
 from skillkit.core.values.questions import FileChange, Prompt, PromptCommand, ReachMark, RiskFlag, Tick
 from skillkit.web.server import PageServer
 
@@ -232,6 +234,23 @@ def test_the_navigation_does_not_shift_when_news_come(site: Site) -> None:
     page = site.tab("/history", **DESK)
     expect(page.locator("[data-count]")).to_have_text("1")
     assert _places(page) == before
+
+
+@pytest.mark.parametrize("path", ["/history", "/audit"])
+def test_no_column_is_cut_on_a_desk(site: Site, path: str) -> None:
+    """Sessions of agents have long names; their column was out of sight at 1280."""
+    session = "conversation-4f0c1d9e-8d5b-4c3e-9a55-0f7b9a0f2c11-turn-000123456789"
+    told = {"skill": "quarterly-report-for-the-board", "script": "scripts/collect/everything.py", "session": session}
+    why = "quarterly-report-for-the-board: scripts/collect/everything.py may not run. Declined by a person (web)."
+    log = AuditLog(StateStore(site.world.folder))
+    for number in range(3):
+        site.open(f"r{number}", first_run(f"data-{number}.csv"), session_id=session, title="Run a script? " * 6)
+        site.world.answer(f"r{number}", "yes_in_session", "web")
+        log.append("refused", {**told, "reasons": [why], "channel": "web", "answer": "no"})
+    page = site.tab(path, **DESK)
+    region = page.locator(".scroll")
+    expect(region).to_contain_text(session)
+    assert region.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
 def _places(page: Page) -> list[int]:

@@ -99,6 +99,18 @@ def test_history_shows_what_was_approved_and_how_its_run_ended(tmp_path: Path) -
         assert "Refused" in visit.client.get(f"/requests/{no}").text
 
 
+def test_the_same_asked_twice_is_told_apart_by_how_each_ended(tmp_path: Path) -> None:
+    """Both have one id; the yes was shown with the refusal of the other."""
+    from skillkit.approvers.store import StoreApprover
+
+    with visiting(tmp_path / "state") as visit, asking_manager(tmp_path, StoreApprover(visit.world)) as manager:
+        yes, no = (run_as_asked(manager, visit, option, "--same") for option in ("yes_once", "no"))
+        assert yes == no
+        rows = visit.client.get("/history").text.partition("<tbody>")[2].split("<tr>")[1:]
+    told = [("Yes once" in row, "Succeeded" in row, "Refused" in row) for row in rows]
+    assert told == [(False, False, True), (True, True, False)]
+
+
 def test_history_and_audit_tell_time_in_one_way(tmp_path: Path) -> None:
     from skillkit.approvers.store import StoreApprover
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skillkit.web.views.timeline import MOST_BARS, WIDTH, timeline_of
@@ -24,7 +24,7 @@ def test_one_moment_is_no_axis() -> None:
     assert timeline_of([(5.0, "failed"), (5.0, "failed")]) is None
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.floats(0, 4e9), st.sampled_from(["succeeded", "failed", "other"])), max_size=40))
 def test_any_runs_fit(runs: list[tuple[float, str]]) -> None:
     line = timeline_of(runs)

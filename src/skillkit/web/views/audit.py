@@ -16,14 +16,15 @@ from starlette.responses import Response
 from skillkit.core.record import AuditLog, Record, Verification
 from skillkit.core.store.base import Store
 from skillkit.core.store.opening import open_store
+from skillkit.core.store.requests import PastRequest
 from skillkit.core.store.running import Output, RunningRun
 from skillkit.core.store.world import World
 from skillkit.core.values.hosts import HostUse
 from skillkit.web.context import context_of
-from skillkit.web.html import Refusal, refuse, render
+from skillkit.web.html import Refusal, links_of, refuse, render
 from skillkit.web.views.timeline import timeline_of
 
-__all__ = ["audit_page", "run_page", "running_page", "running_values", "runs_by_request"]
+__all__ = ["RequestRuns", "audit_page", "run_page", "running_page", "running_values"]
 
 RECORDS_READ = 5_000
 RUNS_LISTED = 100
@@ -67,22 +68,23 @@ def audit_page(request: Request) -> Response:
     return render(request, "audit", values)
 
 
-def running_values(request: Request) -> dict[str, object]:
+def running_values(request: Request, *, with_ended: bool = False) -> dict[str, object]:
     """For every page that shows which runs go on, the hosts they reach and what they write (`running.html`).
 
-    Also the last that ended with something to read: most runs are over before anybody can look.
+    With `with_ended` also the last that ended with something to read: most are over before anybody can look.
     """
     context = context_of(request)
     version, runs = context.events.now().runs, context.world.running(with_ended=True)
     ended = sorted((each for each in runs if each.ended_at), key=lambda each: -each.ended_at)[:ENDED_LISTED]
-    shown = [each for each in runs if not each.ended_at][:RUNNING_LISTED] + ended
+    shown = [each for each in runs if not each.ended_at][:RUNNING_LISTED] + (ended if with_ended else [])
     values = [(each, _seconds(each), output_lines(context.world.output_of(each.run), TAIL_LINES)) for each in shown]
-    return {"runs_version": version, "running": values}
+    part = links_of(request).to("/running", only=None if with_ended else "now")
+    return {"runs_version": version, "running": values, "runs_part": part}
 
 
 def running_page(request: Request) -> Response:
     """Only what runs: small, so that an open page can renew that part of itself alone."""
-    return render(request, "runs", running_values(request))
+    return render(request, "runs", running_values(request, with_ended="only" not in request.query_params))
 
 
 def _seconds(run: RunningRun) -> int:
@@ -205,20 +207,26 @@ def _moment_of(record: Record) -> float:
     return datetime.fromisoformat(record.timestamp).timestamp()
 
 
-def runs_by_request(world: World) -> dict[str, tuple[_Run, str]]:
-    """What became of requests: the run or refusal that each led to, and what the script was given, as recorded."""
-    starts: dict[int, Record] = {}
-    ends: dict[object, Record] = {}
-    records, _ = _read(world, is_asked=False, may_check=False)
-    for record in records:
-        if record.kind == "finished":
-            ends[record.fields.get("started")] = record
-        elif record.fields.get("request"):
-            starts[record.seq] = record
-    return {
-        str(start.fields["request"]): (_run_from(ends.get(seq, start)), str(start.fields.get("arguments") or ""))
-        for seq, start in sorted(starts.items())
-    }
+class RequestRuns:
+    """What became of requests: the run or refusal that each led to, and what the script was given, as recorded.
+
+    Who asks the same again asks under the same id, so of several the one counts that followed the answer.
+    """
+
+    def __init__(self, world: World) -> None:
+        records, _ = _read(world, is_asked=False, may_check=False)
+        self._ends = {each.fields.get("started"): each for each in records if each.kind == "finished"}
+        self._starts: dict[str, list[Record]] = {}
+        for record in records:
+            if record.kind != "finished" and record.fields.get("request"):
+                self._starts.setdefault(str(record.fields["request"]), []).append(record)
+
+    def of(self, past: PastRequest) -> tuple[_Run | None, str]:
+        starts, answer = self._starts.get(past.request.id), past.answer
+        if not starts or answer is None:
+            return None, ""
+        start = min(starts, key=lambda each: abs(_moment_of(each) - answer.answered_at))
+        return _run_from(self._ends.get(start.seq, start)), str(start.fields.get("arguments") or "")
 
 
 def _outcome_of(record: Record) -> tuple[str, str]:

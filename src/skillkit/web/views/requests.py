@@ -14,7 +14,7 @@ from skillkit.present.glance import scopes_of
 from skillkit.web.access import session_of
 from skillkit.web.context import context_of
 from skillkit.web.html import Refusal, links_of, refuse, render
-from skillkit.web.views.audit import running_values, runs_by_request
+from skillkit.web.views.audit import RequestRuns, running_values
 from skillkit.web.views.packages import preparing_values
 from skillkit.web.views.prompt import (
     Group,
@@ -51,7 +51,7 @@ def pending_page(request: Request) -> Response:
     now = context.events.now()
     groups = groups_of(context.world.pending(LISTED))
     values = {
-        **running_values(request),
+        **running_values(request, with_ended=True),
         **answered_values(request),
         "version": now.version,
         "total": len(now.ids),
@@ -199,9 +199,9 @@ def _neighbours(request: Request, request_id: str) -> dict[str, Any]:
 def closed_page(request: Request, past: PastRequest, *, is_answering: bool = False) -> Response:
     """`is_answering` says that somebody tried to answer it once more."""
     status = GONE if past.answer is None else ANSWERED_BEFORE if is_answering else OK
-    run, given = runs_by_request(context_of(request).world).get(past.request.id, (None, ""))
+    run, given = RequestRuns(context_of(request).world).of(past)
     said = {"past": past, "words": _answer_words(past), "is_answering": is_answering, "run": run, "given": given}
-    said |= running_values(request)
+    said |= running_values(request, with_ended=True)
     return render(request, "closed", said, status=status)
 
 
@@ -213,6 +213,6 @@ def _answer_words(past: PastRequest) -> str:
 
 def history_page(request: Request) -> Response:
     world = context_of(request).world
-    past, runs = world.history(LISTED_PAST), runs_by_request(world)
-    rows = [(each, _answer_words(each), *runs.get(each.request.id, (None, ""))) for each in past]
+    past, runs = world.history(LISTED_PAST), RequestRuns(world)
+    rows = [(each, _answer_words(each), *runs.of(each)) for each in past]
     return render(request, "history", {**running_values(request), "past": rows})
