@@ -218,6 +218,99 @@ print(seen)
 """
 
 
+LEAVE_IN_NODE = """
+const fs = require('fs'), { spawn, execFileSync } = require('child_process');
+const word = process.argv[2] || 'first', seen = [];
+for (const place of ['/tmp', '/dev/shm', '/run', '/var/tmp', process.env.SKILL_WORK_DIR, '/proc/self/fd']) {
+  if (!fs.existsSync(place)) continue;
+  seen.push([place.startsWith('/tmp/skill') || place, fs.readdirSync(place).sort()]);
+  try { fs.writeFileSync(place + '/left', word); } catch {}
+}
+seen.push(process.env.LEFT, globalThis.left, fs.left, Object.keys(require.cache));
+process.env.LEFT = globalThis.left = fs.left = word;
+seen.push(execFileSync('/bin/sh', ['-c', 'ipcs -m 2>&1 | wc -l; ipcmk -M 100 >/dev/null 2>&1; cat /proc/net/tcp | wc -l']).toString());
+seen.push(fs.readdirSync('/proc').filter((name) => /^\\d+$/.test(name)).slice(0, 2));
+spawn('sleep', ['30'], { detached: true, stdio: 'ignore' }).unref();
+console.log(JSON.stringify(seen));
+"""
+LEAVE_IN_BASH = """
+word=${1:-first}
+for place in /tmp /dev/shm /run /var/tmp "$SKILL_WORK_DIR" "/proc/$$/fd"; do
+  [ -d "$place" ] && { case "$place" in /tmp/skill*) ;; *) echo "${place/$$/}" ;; esac; ls -A "$place"; echo "$word" > "$place/left"; } 2>&1
+done
+echo "${LEFT-nothing} $(type -t left) $(alias) $(hash 2>&1) $(ipcs -m 2>&1 | wc -l) $(ls /proc | grep -c '^[0-9]')"
+ipcmk -M 100 >/dev/null 2>&1
+export LEFT=$word; left() { :; }; export -f left; alias left=x
+setsid sleep 30 >/dev/null 2>&1 </dev/null &
+"""
+
+
+@pytest.mark.parametrize("name", ["run.js", "run.sh"])
+def test_two_warm_runs_of_other_languages_share_nothing(tmp_path: Path, name: str) -> None:
+    text = LEAVE_IN_NODE if name == "run.js" else LEAVE_IN_BASH
+    with made_manager(tmp_path, {f"scripts/{name}": text}, policy=POLICY) as manager:
+        manager.execute_skill_script("demo", name)
+        results = []
+        for word in ("second", "third"):
+            assert wait_for_spare()
+            results.append(manager.execute_skill_script("demo", name, argv=[word]))
+    assert [each.isolation.start for each in results] == ["warm", "warm"]
+    assert results[0].stdout
+    assert results[0].stdout == results[1].stdout.replace("third", "second")
+    assert not {"first", "second"} & set(results[1].stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.js", "const fs = require('fs');\nconst beside = require('./beside');\nconsole.log('served');\n"),
+        ("run.mjs", "import fs from 'fs';\nimport './beside.js';\nconsole.log('served');\n"),
+        ("run.sh", '. "${BASH_SOURCE[0]%/*}/beside.sh"\necho served\n'),
+    ],
+)
+def test_nothing_of_a_skill_in_another_language_is_inside_while_it_waits(tmp_path: Path, name: str, text: str) -> None:
+    """What stands beside the script leaves a trace in the workspace, once for each run that is on record."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    files = {
+        f"scripts/{name}": text,
+        "scripts/beside.js": "require('fs').appendFileSync(process.env.SKILL_WORKSPACE + '/trace', 'x');\n",
+        "scripts/beside.sh": 'printf x >> "$SKILL_WORKSPACE/trace"\n',
+        "scripts/fs.js": "require('./beside');\n",
+        "scripts/package.json": '{"imports": {}, "main": "beside.js"}',
+    }
+    with made_manager(tmp_path, files, policy=POLICY, workspace=workspace) as manager:
+        manager.execute_skill_script("demo", name)
+        assert wait_for_spare()
+        assert (workspace / "trace").read_text() == "x"
+        place = "/skill" if not name.endswith(".sh") else str(tmp_path / "skills" / "demo")
+        assert [each for each in inside(place) if each != "demo"] == []
+        assert inside(str(workspace)) == inside("/home/skill") == []
+        result = manager.execute_skill_script("demo", name)
+        assert (result.isolation.start, result.stdout) == ("warm", "served\n")
+        assert (workspace / "trace").read_text() == "xx"
+        assert kinds(tmp_path) == ["started", "finished"] * 2
+
+
+@pytest.mark.parametrize("name", ["run.sh", "run.js", "run.py"])
+def test_names_and_words_are_never_taken_for_commands(tmp_path: Path, name: str) -> None:
+    workspace = tmp_path / "it's $(touch trace)`touch trace`; \n touch trace"
+    workspace.mkdir()
+    texts = {
+        "run.sh": 'pwd; printf "[%s]" "$@"; ls\n',
+        "run.js": "console.log(process.cwd(), process.argv.slice(2), require('fs').readdirSync('.'));\n",
+        "run.py": "import os, sys\nprint(os.getcwd(), sys.argv[1:], os.listdir('.'))\n",
+    }
+    words = ["'; touch trace; '", "$(touch trace)", "\n touch trace\n", "\\", "`touch trace`", "-n", "--"]
+    policy = ScriptPolicy(**{**WARM, "working_directory": "workspace"})
+    with made_manager(tmp_path, {f"scripts/{name}": texts[name]}, policy=policy, workspace=workspace) as manager:
+        cold = manager.execute_skill_script("demo", name, argv=words)
+        assert wait_for_spare()
+        warm = manager.execute_skill_script("demo", name, argv=words)
+    assert (warm.isolation.start, warm.stdout, warm.stderr) == ("warm", cold.stdout, cold.stderr)
+    assert list(workspace.iterdir()) == []
+
+
 def test_two_warm_runs_share_nothing(tmp_path: Path) -> None:
     with ready(tmp_path, {"scripts/run.py": LEAVE.replace("sys.argv[1]", "(sys.argv + ['first'])[1]")}) as manager:
         results = []
@@ -255,6 +348,30 @@ def test_another_script_neither_sees_nor_signals_one_that_waits(tmp_path: Path) 
         assert "reached" not in beside.stdout
         served = manager.execute_skill_script("demo", "run")
         assert (served.stdout, served.isolation.start) == ("served\n", "warm")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "run.sh",
+            "ls -l /proc/$$/fd > /tmp/open; tail -n +2 /tmp/open | while read -r _ _ _ _ _ _ _ _ n _ to; do echo $n ${to%%:*}; done\n",
+        ),
+        (
+            "run.js",
+            "const fs = require('fs'); for (const name of ['0', '1', '2', '200', '220', '221']) try { console.log(name, fs.readlinkSync('/proc/self/fd/' + name).split(':')[0]); } catch {}\n",
+        ),
+    ],
+)
+def test_what_was_handed_over_to_another_language_leaves_no_way_back(tmp_path: Path, name: str, text: str) -> None:
+    with made_manager(tmp_path, {f"scripts/{name}": text}, policy=POLICY) as manager:
+        manager.execute_skill_script("demo", name)
+        assert wait_for_spare()
+        warm = manager.execute_skill_script("demo", name)
+    assert warm.isolation.start == "warm"
+    found = dict(line.split(maxsplit=1) for line in warm.stdout.splitlines())
+    found.pop("255", None)  # the script itself
+    assert found == {"0": "/dev/null", "1": "pipe", "2": "pipe", "200": "pipe"}
 
 
 def test_what_was_handed_over_leaves_no_way_back(tmp_path: Path) -> None:

@@ -196,13 +196,13 @@ class Room:
         from skillkit.core.run.process import run_confined
         from skillkit.core.run.sandbox.waiting import attaching, walls_ahead
         from skillkit.core.run.warm import python
-        from skillkit.core.run.warm.spare import Request, Spare
+        from skillkit.core.run.warm.spare import Request, Spare, Told
 
         assert isinstance(self.sandbox, BubblewrapSandbox)
         waiting = walls_ahead(self.sandbox, argv, ENVIRONMENT, self.walls, python.hook())
         assert waiting, "it cannot wait"
         nothing: Any = None
-        spare = Spare(nothing, waiting, self.work, ExitStack(), waiting.confined, lambda: None)
+        spare = Spare(nothing, waiting, python.request, self.work, ExitStack(), waiting.confined, lambda: None)
         try:
             order = {"imports": (("json", ()), ("socket", ()), ("subprocess", ())), "shadows": (), "own_only": False}
             spare.start(python.framed(order), has_input=False)
@@ -211,8 +211,9 @@ class Room:
                 spare.look(0.05)
             assert (spare.is_ready, spare.is_spoiled, spare.done) == (True, False, 3)
             environment = self.confined(*argv).environment
-            request = python.request(script_arguments, environment, str(self.skill), 60)
-            ahead = spare.hand_over(Request(attaching(self.sandbox, waiting, self.walls), request), lambda: False)
+            told = Told((*argv, *script_arguments), script_arguments, environment, str(self.skill), 60)
+            attached = attaching(self.sandbox, waiting, self.walls)
+            ahead = spare.hand_over(Request(attached, b"", python.request(told, {})), lambda: False)
             assert ahead, "it was not taken"
             ran = run_confined(waiting.confined, b"", timeout, 1_000_000, ahead=ahead)
             return ran.status, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")

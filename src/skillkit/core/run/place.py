@@ -201,7 +201,7 @@ class Here:
             hold = partial(self.snapshots.hold, manifest=manifest) if snapshot else nullcontext
             job = Job(placed, manifest, decided.base_directory, sandbox, reach, hold, self.work_folders)
             preface = self.compiled.preface(job, confined.environment, made)
-            told = (confined.environment, preface)
+            told = (confined.environment, preface.parts if preface else ())
             ready = self.warm.handover(spare, decided, around, *told) if self.warm and spare else None
             confined = preface.before(confined) if preface else confined
             return Place(

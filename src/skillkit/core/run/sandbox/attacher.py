@@ -7,12 +7,14 @@ Theory of operation. Whoever mounts inside other walls has to be in their namesp
 go there. So this program is started once beside its caller and waits. For each request (a descriptor of a mount
 namespace, and one to talk by) it forks. The copy enters, and takes off what bubblewrap has put on one place, one mount
 on the other, the last first: nothing of it is to be seen inside any more, and only the copy holds it. When the run is
-handed over it puts each where it belongs, and then guards and compares what the mounter would. It says `.` after each
-of the two steps, or why it could not, and ends when the caller does or lets go of the walls.
+handed over it puts each where it belongs, and then guards and compares what the mounter would. An interpreter that
+cannot do it itself is renamed to its run (`renamer.py`). It says `.` after each of the two steps, or why it could not,
+and ends when the caller does or lets go of the walls.
 """
 
 import _signal  # type: ignore[import-not-found]  # no stubs; the same functions as in signal
 import os
+import select
 import sys
 from fcntl import ioctl
 
@@ -20,10 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from . import mounter
+    from . import mounter, renamer
 else:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import mounter
+    import renamer
 
     sys.path.pop()
 
@@ -32,6 +35,8 @@ DESCRIPTORS = 2
 LENGTH_BYTES = 8
 DETACH, NO_FOLLOW = 2, 8
 DONE = b"."
+MARK = b"SKILLKIT_RUN="
+TRIES, TRY_SECONDS = 500, 0.002
 
 umount = mounter.function("umount2")
 
@@ -55,13 +60,16 @@ def main() -> None:
 
 def _serve(request: bytes, mounts: int, talk: int) -> "NoReturn":
     try:
-        count, stage = request.split(b" ", 1)
+        pid, count, place, stage = request.split(b" ", 3)
+        inside = _Inside(int(pid)) if int(pid) else None
         owner = ioctl(mounts, mounter.NS_GET_USERNS)
         mounter.checked(mounter.setns(owner, 0), "user namespace")
         mounter.checked(mounter.setns(mounts, 0), "mount namespace")
         os.close(mounts)
         os.close(owner)
         trees = [_taken_off(os.fsdecode(stage)) for _ in range(int(count))][::-1]
+        if inside:  # whether that works at all
+            inside.be(renamer.read(inside.folder, "cmdline"), renamer.read(inside.folder, "environ"))
         os.write(talk, DONE)
         for line in _order(talk).split(b"\0")[:-1]:
             device, inode, kind, path = line.split(b" ", 3)
@@ -70,11 +78,46 @@ def _serve(request: bytes, mounts: int, talk: int) -> "NoReturn":
                 _attach(trees[int(kind[1:])], os.fsdecode(path), identity)
             else:
                 mounter.guard(os.fsdecode(path), identity, kind)
+        names = _order(talk)
+        if place:
+            mounter.checked(umount(place, DETACH | NO_FOLLOW), os.fsdecode(place))
+        if inside:
+            inside.become(names)
         os.write(talk, DONE)
     except BaseException as error:  # noqa: BLE001 - whatever it is, nothing is handed over
         os.write(talk, f"{type(error).__name__}: {error}"[:400].encode(errors="backslashreplace"))
     finally:
         os._exit(0)
+
+
+class _Inside:
+    """The process that waits; found before its walls are entered, where it has another number."""
+
+    def __init__(self, first: int) -> None:
+        if not renamer.is_known():
+            raise OSError(0, "nobody knows the registers of this processor")
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+        children = os.open(f"/proc/{first}/task/{first}/children", os.O_RDONLY | os.O_CLOEXEC)
+        [self.pid] = map(int, os.read(children, REQUEST_BYTES).split())
+        os.close(children)
+        self.folder = os.open(f"/proc/{self.pid}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def be(self, words: bytes, variables: bytes) -> None:
+        for _ in range(TRIES):
+            if renamer.rename(self.pid, self.folder, words, variables):
+                return
+            select.select((), (), (), TRY_SECONDS)
+        raise OSError(0, "the process does not wait")
+
+    def become(self, order: bytes) -> None:
+        """What it has been told, and the mark of the run, which only it knows."""
+        seconds, size, rest = order.split(b" ", 2)
+        words, variables = rest[: int(size)], rest[int(size) :]
+        shown = renamer.read(self.folder, "environ").split(b"\0")
+        mark = next(each for each in shown if each.startswith(MARK))
+        *others, folder, _ = variables.split(b"\0")
+        self.be(words, b"".join(each + b"\0" for each in (*others, mark, folder)))
+        renamer.limit(self.pid, self.folder, int(seconds))
 
 
 def _taken_off(stage: str) -> int:

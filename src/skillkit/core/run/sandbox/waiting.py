@@ -42,6 +42,12 @@ class Hook(NamedTuple):
     """Gets the numbers of descriptors: the content's, to go on by, to answer by, to be told by."""
     shell: tuple[str, ...] = ()
     """Of the interpreter's own kind, already within the limits of the run; else a plain one, before they are set."""
+    place: str = ""
+    """Where the content stands, over what is there, until a run is handed over; else it comes as a descriptor."""
+    variables: tuple[tuple[str, str | int], ...] = ()
+    """What the interpreter is started with instead of by a shell; a number means that of the descriptors."""
+    is_renamed: bool = False
+    """Whether the command line and processor time of the run have to be set from outside."""
 
 
 class Waiting(NamedTuple):
@@ -51,6 +57,7 @@ class Waiting(NamedTuple):
     """Its `handed` are for the caller to fill: where bubblewrap says who is inside, then those of the hook."""
     late: tuple[Mount, ...]
     stage: str
+    hook: Hook
     identities: tuple[tuple[str, tuple[int, int]], ...]
 
 
@@ -77,9 +84,8 @@ def walls_ahead(
             *(sandbox.program, "--info-fd", descriptor(first), *NAMESPACES),
             *(WITH_THREAD if sandbox.dies_with_thread else ()),
             *(*sandbox.identity_words(reach), *sandbox.root_words(reach, own_files), *_options(early), *_folders(late)),
-            *(*_stage(late, reach.work), *CLOSED, "--chdir", "/", "--seccomp", descriptor(0), "--"),
-            *_started(hook, hooked, limits),
-            *argv,
+            *(*_stage(late, reach.work), *_shown(hook, hooked), *CLOSED, "--chdir", "/", "--seccomp", descriptor(0)),
+            *("--", *_started(hook, hooked, limits), *argv),
         ),
         cwd="/",
         environment=sandbox.inner_environment(environment, reach),
@@ -89,10 +95,18 @@ def walls_ahead(
     )
     sources = {mount.source for mount in (*early, *late)}
     judged = tuple(sorted((path, seen) for path, seen in reach.identities.items() if path in sources))
-    return Waiting(confined, tuple(late), reach.work, judged)
+    return Waiting(confined, tuple(late), reach.work, hook, judged)
+
+
+def _shown(hook: Hook, descriptors: Sequence[str]) -> list[str]:
+    told = ((name, descriptors[each] if isinstance(each, int) else each) for name, each in hook.variables)
+    words = [word for name, value in told for word in ("--setenv", name, value)]
+    return [*words, *(("--ro-bind-data", descriptors[0], hook.place) if hook.place else ())]
 
 
 def _started(hook: Hook, descriptors: Sequence[str], limits: Sequence[str]) -> tuple[str, ...]:
+    if hook.variables:
+        return tuple(limits)
     words = ("-c", hook.text, "skillkit-walls", *descriptors)
     return (*limits, *hook.shell, *words) if hook.shell else ("/bin/sh", *words, *limits)
 

@@ -7,8 +7,8 @@ it: skill, workspace, home and secrets come when a run is handed over, which is 
 start is on record. A spare is taken when it is exactly what would be started now, word by word, and else ends. It
 serves one run and ends with it, so that two runs share as little as two processes do that start at once.
 
-How an interpreter waits is its own affair: `python` says what to import and brings `python_hook`, which runs inside. Of
-other languages only the walls stand ahead (`shell`).
+How an interpreter waits is its own affair: `python`, `node` and `bash` say how each is made to, and what is loaded
+ahead. Of other languages only the walls stand ahead (`shell`). Which one it is, `ways` knows.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from skillkit.core.values.runs import Isolation, ScriptCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.run.sandbox.waiting import Waiting
-    from skillkit.core.run.warm.python import Preface
+    from skillkit.core.run.sandbox.waiting import Hook, Waiting
     from skillkit.core.run.warm.spare import Request, Spare
+    from skillkit.core.run.warm.ways import Way
 
 __all__ = ["Around", "Handover", "Readiness", "kind_of", "make_spare", "started_warm"]
 
@@ -81,25 +81,25 @@ class Readiness:
         decided: ScriptCommand,
         around: Around,
         environment: Mapping[str, str],
-        preface: Preface | None = None,
+        compiled: tuple[bytes, ...] = (),
     ) -> Handover | None:
         """The spare for this run, if it is exactly what would be started now; else it ends."""
         from skillkit.core.run.sandbox.waiting import attaching
-        from skillkit.core.run.warm import python, shell
-        from skillkit.core.run.warm.spare import Request
+        from skillkit.core.run.warm.spare import Request, Told
         from skillkit.core.run.warm.spares import spares
 
-        waiting = _walls(around)
+        waiting = _walls(around, spare.waiting.hook)
         fits = waiting is not None and spare.command == kind_of(decided) and spare.fits(waiting)
         spares.note_fit(self._slot(decided), fits=fits)
-        if not fits or waiting is None:
+        placed, reach = around.placed, around.reach
+        limit = reach.process_limits["cpu"]
+        told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, limit, compiled)
+        order = spare.order(told, spare.waiting.confined.environment) if fits else None
+        if waiting is None or order is None:
             spare.end()
             return None
-        placed, reach = around.placed, around.reach
         attached = attaching(around.sandbox, waiting, reach)  # type: ignore[arg-type]  # else there were none
-        told = (placed.script_arguments, environment, placed.cwd, reach.process_limits["cpu"])
-        order = python.request(*told, preface) if placed.interpreter == "python3" else shell.request(*told)
-        return Handover(spare, Request(attached, order))
+        return Handover(spare, Request(attached, told.names if waiting.hook.is_renamed else b"", order))
 
     def expect(
         self,
@@ -160,22 +160,28 @@ def kind_of(command: ScriptCommand) -> ScriptCommand:
     )
 
 
-def _walls(around: Around) -> Waiting | None:
+def _walls(around: Around, hook: Hook) -> Waiting | None:
     """What would be started ahead for this run; None where it has to start cold."""
     from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
     from skillkit.core.run.sandbox.waiting import walls_ahead
-    from skillkit.core.run.warm import python, shell
 
-    placed, sandbox = around.placed, around.sandbox
-    if not isinstance(sandbox, BubblewrapSandbox) or placed.is_program:
+    if not isinstance(around.sandbox, BubblewrapSandbox):
         return None
-    words = placed.argv[: len(placed.argv) - len(placed.script_arguments)]
-    if placed.interpreter == "python3":
-        waiting = walls_ahead(sandbox, words, around.environment, around.reach, python.hook())
-        return waiting if waiting and python.can_wait(words, waiting.confined.environment) else None
-    if not shell.can_wait(placed.interpreter, words):
+    return walls_ahead(around.sandbox, _beginning(around.placed), around.environment, around.reach, hook)
+
+
+def _beginning(placed: ScriptCommand) -> tuple[str, ...]:
+    return placed.argv[: len(placed.argv) - len(placed.script_arguments)]
+
+
+def _way(kind: ScriptCommand, around: Around, snapshot: Path, most_imports: int, *, own_only: bool) -> Way | None:
+    from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
+    from skillkit.core.run.warm.ways import way_of
+
+    if not isinstance(around.sandbox, BubblewrapSandbox):
         return None
-    return walls_ahead(sandbox, words, around.environment, around.reach, shell.hook())
+    environment = around.sandbox.inner_environment(around.environment, around.reach)
+    return way_of(kind, _beginning(around.placed), environment, snapshot, most_imports, own_only=own_only)
 
 
 def make_spare(
@@ -194,24 +200,13 @@ def make_spare(
     with ExitStack() as failed, ExitStack() as made:
         around, work, snapshot = ahead(kind, policy, made)
         failed.callback(tidy, work)
-        waiting = _walls(around)
-        if waiting is None:
+        way = _way(kind, around, snapshot, most_imports, own_only=own_only)
+        waiting = _walls(around, way.hook) if way else None
+        if way is None or waiting is None:
             raise Unready("it cannot be started ahead")
         counted = made.enter_context(count_together(waiting.confined, policy.limits))
-        spare = Spare(kind, waiting, work, made.pop_all(), counted, partial(tidy, work))
+        spare = Spare(kind, waiting, way.request, work, made.pop_all(), counted, partial(tidy, work))
         failed.callback(spare.end)
-        spare.start(_order(kind, snapshot, most_imports, own_only=own_only), has_input=has_input)
+        spare.start(way.order, has_input=has_input)
         failed.pop_all()
         return spare
-
-
-def _order(kind: ScriptCommand, snapshot: Path, most_imports: int, *, own_only: bool) -> bytes:
-    """What it does while it waits; nothing where only its walls stand."""
-    from skillkit.core.run.warm import python
-
-    if kind.interpreter != "python3":
-        return b""
-    files = [name for name, _ in kind.manifest.entries] if kind.manifest else []
-    beside = python.shadows(files, kind.script_name)
-    imports = python.imports_ahead(snapshot / kind.script_name, beside)[:most_imports]
-    return python.framed({"imports": imports, "shadows": tuple(beside), "own_only": own_only})

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from skillkit.core.run.process.spawn import start_beside
+from skillkit.core.run.sandbox.waiting import Waiting
 from skillkit.core.run.sandbox.waiting import __file__ as beside
 
 __all__ = ["enter"]
@@ -26,15 +27,19 @@ class _Helper:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
 
-    def enter(self, mounts: int, stage: str, count: int) -> socket.socket:
-        """By which to talk to a copy of the helper inside; it says first whether it took off what is staged."""
+    def enter(self, mounts: int, waiting: Waiting, renamed: int) -> socket.socket:
+        """By which to talk to a copy of the helper inside; it says first whether it took off what is staged.
+
+        `renamed` is the first process inside, where the one that waits has to be renamed; else 0.
+        """
         with self._lock:
             if self._socket is None:
                 self._socket = _started()
             ours, theirs = socket.socketpair()
             with theirs:
                 try:
-                    request = b"%d %s" % (count, os.fsencode(stage))
+                    place = waiting.hook.place.encode()
+                    request = b"%d %d %s %s" % (renamed, len(waiting.late), place, os.fsencode(waiting.stage))
                     socket.send_fds(self._socket, [request], [mounts, theirs.fileno()])
                 except OSError:  # it is gone: the next one gets a new one
                     self._socket.close()

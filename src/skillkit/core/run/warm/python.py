@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from skillkit.core.run.sandbox.waiting import Hook
+from skillkit.core.run.warm.spare import Told
 
 __all__ = ["can_wait", "framed", "hook", "imports_ahead", "request", "shadows"]
 
@@ -52,25 +52,10 @@ def framed(order: Mapping[str, object]) -> bytes:
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
-class Preface(Protocol):
-    """What is compiled of a skill's modules (`run/compiled`)."""
-
-    @property
-    def hook(self) -> bytes: ...
-    @property
-    def table(self) -> bytes: ...
-
-
-def request(
-    words: tuple[str, ...],
-    environment: Mapping[str, str],
-    folder: str,
-    cpu_seconds: int,
-    preface: Preface | None = None,
-) -> bytes:
+def request(told: Told, _: Mapping[str, str]) -> bytes:
     """What one run brings along."""
-    told = {"words": words, "environment": dict(environment), "folder": folder, "cpu_seconds": cpu_seconds}
-    return framed({**told, "compiled": (preface.hook, preface.table) if preface else ()})
+    order = {"words": told.arguments, "environment": dict(told.environment), "compiled": told.compiled}
+    return framed({**order, "folder": told.folder, "cpu_seconds": told.cpu_seconds})
 
 
 def shadows(files: Iterable[str], script: str) -> frozenset[str]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from skillkit.core.run.process.survivors import MARKER_NAME
 from skillkit.core.run.sandbox.waiting import Hook
+from skillkit.core.run.warm.spare import Told
 
 __all__ = ["can_wait", "hook", "request"]
 
@@ -41,8 +42,9 @@ def hook() -> Hook:
     return Hook(b"", WAIT, (BASH, "--norc", "--noprofile"))
 
 
-def request(words: tuple[str, ...], environment: Mapping[str, str], folder: str, cpu_seconds: int) -> bytes:
+def request(told: Told, _: Mapping[str, str]) -> bytes:
     """What one run brings along."""
-    variables = [f"{name}={value}" for name, value in environment.items()]
-    told = (folder, str(cpu_seconds), str(len(variables)), str(len(words)), *variables, *words)
-    return b"".join(os.fsencode(each) + b"\0" for each in told)
+    variables = [f"{name}={value}" for name, value in told.environment.items()]
+    counts = (str(len(variables)), str(len(told.arguments)))
+    order = (told.folder, str(told.cpu_seconds), *counts, *variables, *told.arguments)
+    return b"".join(os.fsencode(each) + b"\0" for each in order)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from skillkit.core.run.sandbox.waiting import Waiting
 from skillkit.core.run.warm.attaching import enter
 from skillkit.core.values.runs import ScriptCommand
 
-__all__ = ["Request", "Spare", "Unready"]
+__all__ = ["Ordering", "Request", "Spare", "Told", "Unready"]
 
 START_SECONDS = 10.0
 TAKE_SECONDS = 10.0
@@ -30,6 +30,31 @@ STANDS, DONE, READY, REFUSED, TAKEN = b"w", b".", b"r", b"x", b"k"
 Stamp = tuple[int, int, int]
 
 
+class Told(NamedTuple):
+    """What differs from run to run."""
+
+    words: tuple[str, ...]
+    """All of the command line, in which the script's own are the last."""
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: str
+    cpu_seconds: int
+    compiled: tuple[bytes, ...] = ()
+    """Of the skill's modules, for Python."""
+
+    @property
+    def names(self) -> bytes:
+        """As the kernel shows them, for the attacher."""
+        words = b"".join(os.fsencode(each) + b"\0" for each in self.words)
+        variables = [*(f"{name}={value}" for name, value in self.environment.items()), f"PWD={self.folder}"]
+        shown = b"".join(os.fsencode(each) + b"\0" for each in variables)
+        return b"%d %d %s%s" % (self.cpu_seconds, len(words), words, shown)
+
+
+Ordering = Callable[[Told, Mapping[str, str]], bytes | None]
+"""What one run brings along, and the environment that the interpreter was started with."""
+
+
 class Unready(Exception):  # noqa: N818 - no failure of a run: it starts without a spare
     """A spare that cannot be had; nothing of the skill was in it."""
 
@@ -39,6 +64,8 @@ class Request(NamedTuple):
 
     attached: bytes
     """For the attacher: what goes where."""
+    named: bytes
+    """For the attacher: words and variables that the kernel shows, where they are set from outside."""
     order: bytes
     """For who waits inside, in its own language; nothing comes after it."""
 
@@ -50,6 +77,7 @@ class Spare:
         self,
         command: ScriptCommand,
         waiting: Waiting,
+        request: Ordering,
         work: Path,
         made: ExitStack,
         counted: Confined,
@@ -59,6 +87,8 @@ class Spare:
         self.command = command
         """For which it was made, without what differs from call to call."""
         self.waiting = waiting
+        self.order = request
+        """What a run brings along -> how the interpreter is told; None where it cannot be."""
         self.work = work
         self.made_at = time.monotonic()
         self.done = 0
@@ -90,7 +120,8 @@ class Spare:
         try:
             if os.fstat(mounts).st_ino != inside.get("mnt-namespace"):
                 raise Unready("the process is not inside the walls")
-            self._talk = enter(mounts, self.waiting.stage, len(self.waiting.late))
+            renamed = int(inside["child-pid"]) if self.waiting.hook.is_renamed else 0
+            self._talk = enter(mounts, self.waiting, renamed)
         finally:
             os.close(mounts)
         self._made.callback(self._talk.close)
@@ -154,7 +185,10 @@ class Spare:
         """The process that from now on is this run; None, and nothing of the skill has run, where that fails."""
         until = time.monotonic() + TAKE_SECONDS
         try:
-            self._talk.sendall(len(request.attached).to_bytes(LENGTH_BYTES, "big") + request.attached)
+            if self.waiting.hook.is_renamed:
+                self._become_ready(until, is_stopped)
+            told = (request.attached, request.named)
+            self._talk.sendall(b"".join(len(each).to_bytes(LENGTH_BYTES, "big") + each for each in told))
             _expect(self._talk.fileno(), DONE)
             _send(self._orders.fileno(), request.order)
             self._orders.close()
@@ -166,6 +200,13 @@ class Spare:
             self.end()
             return None
         return self._process
+
+    def _become_ready(self, until: float, is_stopped: Callable[[], bool]) -> None:
+        """Before, the process is another one: its names would go when the interpreter starts."""
+        while not self.is_ready:
+            self.look(LOOK_SECONDS)
+            if self.is_spoiled or time.monotonic() > until or is_stopped():
+                raise Unready("it was not ready in time")
 
     def _began_at_last(self) -> bool:
         """Whether the script began after nobody waited for it any more: then this was its run, and it is killed."""
