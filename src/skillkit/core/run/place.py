@@ -365,8 +365,9 @@ class Place:
                     self._open_hosts(counted, control) as inside,
                     masked_output(self.hides, control) as heard,
                 ):
-                    ahead = self.ready.begin(heard.is_set) if self.ready else None
-                    isolation = started_warm(inside.isolation) if ahead else inside.isolation
+                    isolation = started_warm(inside.isolation) if self.ready else inside.isolation
+                    ahead = self.ready.begin(heard.is_set, seen.append) if self.ready else None
+                    isolation = isolation if ahead else inside.isolation
                     ended = launch(self.placed, inside, heard, seen.append, ahead)
                     if inside.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
                         require_walls(inside, self.placed.argv)

@@ -25,7 +25,7 @@ from skillkit.core.run.process import Ahead
 from skillkit.core.run.sandbox.base import Reach, Sandbox
 from skillkit.core.run.tiers import count_together
 from skillkit.core.values.policy import ScriptPolicy
-from skillkit.core.values.runs import Isolation, ScriptCommand
+from skillkit.core.values.runs import Isolation, ProcessExit, ScriptCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +58,12 @@ class Handover:
     spare: Spare
     request: Request
 
-    def begin(self, is_stopped: Callable[[], bool]) -> Ahead | None:
-        """Its process, in which the script starts now; None where it has to be started."""
-        return self.spare.hand_over(self.request, is_stopped)
+    def begin(self, is_stopped: Callable[[], bool], on_stop: Callable[[ProcessExit], None]) -> Ahead | None:
+        """Its process, in which the script starts now; None where it has to be started.
+
+        An interrupt comes out of here; if the script had begun by then, `on_stop` is told how it ended.
+        """
+        return self.spare.hand_over(self.request, is_stopped, on_stop)
 
 
 class Readiness:
