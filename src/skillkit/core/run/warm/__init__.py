@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from skillkit.core.run.process import Ahead
 from skillkit.core.run.sandbox.base import Reach, Sandbox
@@ -45,6 +45,13 @@ class Around(NamedTuple):
     reach: Reach
     placed: ScriptCommand
     environment: Mapping[str, str]
+
+
+class Preface(Protocol):
+    """What is compiled of a skill's modules (`run/compiled`)."""
+
+    @property
+    def parts(self) -> tuple[bytes, ...]: ...
 
 
 WallsNow = Callable[[ScriptCommand, ScriptPolicy, ExitStack], tuple[Around, Path, Path]]
@@ -84,7 +91,7 @@ class Readiness:
         decided: ScriptCommand,
         around: Around,
         environment: Mapping[str, str],
-        compiled: tuple[bytes, ...] = (),
+        preface: Preface | None = None,
     ) -> Handover | None:
         """The spare for this run, if it is exactly what would be started now; else it ends."""
         from skillkit.core.run.sandbox.waiting import attaching
@@ -95,7 +102,7 @@ class Readiness:
         fits = waiting is not None and spare.command == kind_of(decided) and spare.fits(waiting)
         spares.note_fit(self._slot(decided), fits=fits)
         placed, reach = around.placed, around.reach
-        limit = reach.process_limits["cpu"]
+        limit, compiled = reach.process_limits["cpu"], preface.parts if preface else ()
         told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, limit, compiled)
         order = spare.order(told, spare.waiting.confined.environment) if fits else None
         if waiting is None or order is None:
