@@ -105,6 +105,7 @@ MAY_WRITE_BY_NAME = {
     "core/run/scope.py": "the kernel's control groups",
     "core/run/tiers.py": "a new temporary folder",
     "core/run/work.py": "a new temporary folder",
+    "core/store/compiled.py": "the state folder",
     "core/store/environments.py": "the state folder",
     "core/store/homes.py": "the state folder, beside the homes",
     "core/store/processes.py": "the state folder",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.package_index import PackageIndex
+from support.warm_runs import WARM, needs_spares, wait_for_spare
 
 from skillkit.approvers.callback import CallbackApprover, FlagApprover
 from skillkit.core.exceptions import ApprovalDeclinedError, ApprovalUnavailableError, AuditUnavailableError
@@ -18,9 +19,10 @@ from skillkit.core.record import Record
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
 from skillkit.core.run.tiers import machine_tiers
+from skillkit.core.run.warm.spares import spares
 from skillkit.core.store import environments as store
 from skillkit.core.store.environments import Environments
-from skillkit.core.values.policy import GUARDED, STANDARD
+from skillkit.core.values.policy import GUARDED, STANDARD, ScriptPolicy
 from skillkit.core.values.questions import OptionAnswer, OptionRequest
 from skillkit.core.values.runs import PreparedRun
 from skillkit.packages.prepare import Preparation, prepare_packages
@@ -28,6 +30,7 @@ from skillkit.packages.values import PackagesError
 from skillkit.testing import ScriptedApprover, skill_folder
 
 BLOCK = '# /// script\n# dependencies = ["{}"]\n# ///\n'
+TRIES = 3
 USE = "import zebra; print(zebra.VERSION)"
 
 
@@ -443,3 +446,37 @@ def test_a_dry_run_asks_nobody_and_installs_nothing(index: PackageIndex, manager
     assert [each.name for each in planned.plans[0].packages] == ["zebra"]
     assert Environments(manager.state_dir).all_built() == []
     assert Environments(manager.state_dir).approved("animals", manager.load_skill("animals").base_directory) is None
+
+
+@needs_spares
+def test_what_was_prepared_is_imported_ahead_of_the_next_run(index: PackageIndex, manager: SkillManager) -> None:
+    index.add("zebra", "1.0")
+    declared(manager, code="import json\nimport zebra\nprint(zebra.VERSION)\n")
+    prepare(manager)
+    assert printed(manager) == "1.0"
+    assert wait_for_spare()
+    assert spares._kept[0][1].done == len(("json", "zebra"))
+    starts = []
+    while "warm" not in starts and len(starts) < TRIES:  # who changes this Python meanwhile makes one of no use
+        assert wait_for_spare()
+        result = manager.execute_skill_script("animals", "run")
+        assert result.stdout == "1.0\n"
+        starts.append(result.isolation.start)
+    assert "warm" in starts
+
+
+@needs_spares
+def test_packages_that_lie_in_the_workspace_are_no_reason_to_fail(index: PackageIndex, tmp_path: Path) -> None:
+    """Where the state lies in the folder that is shown late, they cannot be shown early: each run starts anew."""
+    index.add("zebra", "1.0")
+    (tmp_path / "skills").mkdir()
+    policy = ScriptPolicy(**WARM)
+    with SkillManager(
+        tmp_path / "skills", "", [], [], policy=policy, state_dir=tmp_path / "state", workspace=tmp_path
+    ) as manager:
+        declared(manager)
+        prepare(manager)
+        for _ in range(3):
+            result = manager.execute_skill_script("animals", "run")
+            assert (result.stdout, result.isolation.start) == ("1.0\n", "cold")
+            assert not wait_for_spare(0.5)

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from skillkit.core.exceptions import ScriptPermissionError, SkillKitError, StateUnavailableError
+from skillkit.core.exceptions import SkillKitError, StateUnavailableError
 from skillkit.core.paths.forbidden import note_writable, require_same
 from skillkit.core.run.compiled import Compiled, Job
 from skillkit.core.run.guard import NOTHING_GUARDED, Guard, Guarded, Guarding, SetAside, tell_of
@@ -74,6 +74,10 @@ from skillkit.core.values.runs import (
     ScriptCommand,
 )
 from skillkit.core.values.text import plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillkit.core.run.warm.spare import Spare
 
 __all__ = ["Here", "Place"]
 
@@ -176,8 +180,7 @@ class Here:
             mounts = sandbox.shows_snapshot
             in_place = runs_in_place(prepared, policy, mounts=mounts)
             is_known = is_fresh and mounts and not decided.is_program
-            manifest = decided.manifest if is_known else None
-            manifest = manifest or unchanged_manifest(decided, by_content=in_place)
+            manifest = (is_known and decided.manifest) or unchanged_manifest(decided, by_content=in_place)
             snapshot = None if in_place else self.copy(decided, made, manifest)
             command = decided if snapshot is None or mounts else relocate(decided, snapshot)
             guarded = self._begin_guard(command, policy, sandbox)
@@ -185,25 +188,21 @@ class Here:
             if guarded is not NOTHING_GUARDED:
                 guarding = made.enter_context(Guarding(self._guard, guarded))
             spare = self.warm.take(decided) if self.warm and mounts else None
-            work = spare.work if spare else self._new_work_folder(command)
+            work = spare.work if spare else self.work_folders.new_for(command)
             made.callback(self.work_folders.tidy, work)
             if spare:
                 made.callback(spare.end)
             home = open_home(self.homes, decided, policy) if sandbox.has_walls else None
             copies = held_copies(command, self.snapshots, made) if mounts and command.grants else {}
             around = self._around(command, policy, work, snapshot if mounts else None, guarded, home, copies)
-            sandbox, reach, placed = around.sandbox, around.reach, around.placed
+            reach, placed = around.reach, around.placed
             way_out = WayOut(reach.hosts, upstreams_in(os.environ), policy.grantable) if reach.hosts else None
             source = "folder" if snapshot is None else "mounted snapshot" if mounts else "snapshot"
             # What a run has of its own no key can replace.
             environment = {**(keys or {}), **around.environment}
-            confined = sandbox.confine(placed.argv, placed.cwd, environment, reach)
             hold = partial(self.snapshots.hold, manifest=manifest) if snapshot else nullcontext
-            job = Job(placed, manifest, decided.base_directory, sandbox, reach, hold, self.work_folders)
-            preface = self.compiled.preface(job, confined.environment, made)
-            told = (confined.environment, preface)
-            ready = self.warm.handover(spare, decided, around, *told) if self.warm and spare else None
-            confined = preface.before(confined) if preface else confined
+            job = Job(placed, manifest, decided.base_directory, around.sandbox, reach, hold, self.work_folders)
+            confined, ready = self._confined(decided, around, environment, spare, job, made)
             return Place(
                 *(self, decided, command, placed, confined, reach, policy.limits, source, work, home, guarding),
                 *(way_out, masker, made.pop_all(), ready),
@@ -239,6 +238,22 @@ class Here:
         placed = relocate(command, Path(reach.apart)) if reach.apart else command
         return Around(sandbox, reach, placed, environment_with(placed, work, has_walls=sandbox.has_walls))
 
+    def _confined(
+        self,
+        decided: ScriptCommand,
+        around: Around,
+        environment: Mapping[str, str],
+        spare: Spare | None,
+        job: Job,
+        made: ExitStack,
+    ) -> tuple[Confined, Handover | None]:
+        """The command inside its walls, with what is compiled for it; and the spare, if it is what it would start."""
+        confined = around.sandbox.confine(around.placed.argv, around.placed.cwd, environment, around.reach)
+        given = confined.environment
+        preface = self.compiled.preface(job, given, made)
+        ready = self.warm.handover(spare, decided, around, given, preface) if self.warm and spare else None
+        return preface.before(confined) if preface else confined, ready
+
     def review(self, prepared: PreparedRun) -> PreparedRun:
         """After a decision: what was made ready for something else, or may not run any more, is gone."""
         if self.warm and prepared.resolved is not None:
@@ -261,7 +276,7 @@ class Here:
     ) -> tuple[Around, Path, Path]:
         """As for a run, but for what is guarded and its home, which are seen to when there is one."""
         snapshot, copies = self.copy(command, made), held_copies(command, self.snapshots, made)
-        work = self._new_work_folder(command)
+        work = self.work_folders.new_for(command)
         return self._around(command, policy, work, snapshot, NOTHING_GUARDED, home, copies), work, snapshot
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
@@ -281,15 +296,6 @@ class Here:
             self._guard.end(guarded)
             refuse_crowded(guarded.too_much)
         return guarded
-
-    def _new_work_folder(self, command: ScriptCommand) -> Path:
-        try:
-            return self.work_folders.new()
-        except OSError as error:
-            raise ScriptPermissionError(
-                f"{command.script_name!r} of {command.skill_name!r} gets no work folder: {error.strerror or error}. "
-                "Check the folder for temporary files (TMPDIR) and its free space."
-            ) from error
 
     def close(self) -> None:
         if self.warm:
@@ -365,8 +371,9 @@ class Place:
                     self._open_hosts(counted, control) as inside,
                     masked_output(self.hides, control) as heard,
                 ):
-                    ahead = self.ready.begin(heard.is_set) if self.ready else None
-                    isolation = started_warm(inside.isolation) if ahead else inside.isolation
+                    isolation = started_warm(inside.isolation) if self.ready else inside.isolation
+                    ahead = self.ready.begin(heard.is_set, seen.append) if self.ready else None
+                    isolation = isolation if ahead else inside.isolation
                     ended = launch(self.placed, inside, heard, seen.append, ahead)
                     if inside.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):
                         require_walls(inside, self.placed.argv)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from skillkit.core.exceptions import ScriptRefusedError, StateUnavailableError
+from skillkit.core.exceptions import ScriptPermissionError, ScriptRefusedError, StateUnavailableError
 from skillkit.core.models.digest import SETTLED_NANOSECONDS
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.forbidden import WORK_FOLDER_PREFIX
@@ -71,6 +71,16 @@ class WorkFolders:
                 self._cleaner = weakref.finalize(self, remove_held_folder, str(self._root), os.getpid(), descriptor)
             root = self._root
         return Path(tempfile.mkdtemp(dir=root))
+
+    def new_for(self, command: ScriptCommand) -> Path:
+        """The same for a run, with an error that says what to look at."""
+        try:
+            return self.new()
+        except OSError as error:
+            raise ScriptPermissionError(
+                f"{command.script_name!r} of {command.skill_name!r} gets no work folder: {error.strerror or error}. "
+                "Check the folder for temporary files (TMPDIR) and its free space."
+            ) from error
 
     def artifacts(self, folder: Path) -> tuple[Artifact, ...]:
         """What a run left: regular files by path, no links, because those may lead anywhere. Removes nothing."""

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running import anybody_runs, made_manager, wait_for
+from support.running import anybody_runs, made_manager, records_of, wait_for
 from support.warm_runs import WARM, needs_spares, wait_for_spare
 
 from skillkit import ScriptPolicy, SkillManager
 from skillkit.core.run.warm import spares as module
+from skillkit.core.run.warm.spare import _proportional, _tree
 from skillkit.core.run.warm.spares import spares
 
 pytestmark = needs_spares
@@ -263,3 +264,58 @@ def test_a_cancelled_run_dies(tmp_path: Path) -> None:
         threading.Timer(0.3, cancel.set).start()
         result = manager.execute_skill_script("demo", "run", argv=["20"], cancel=cancel)
         assert (result.cancelled, result.isolation.start) == (True, "warm")
+
+
+class Interrupting(threading.Event):
+    """Asked whether to stop, it is as if a person pressed the keys, as soon as the script has begun."""
+
+    def __init__(self, trace: Path) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def is_set(self) -> bool:
+        wait_for(self._trace.exists)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_a_run_is_handed_over_ends_it_and_is_on_record(tmp_path: Path) -> None:
+    """The script has begun, and nobody was told yet: it is gone, and the record says how it ended."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    text = "import json, os, time\nopen(os.environ['SKILL_WORKSPACE'] + '/began', 'w')\ntime.sleep(float(open('/dev/stdin').read() or 0))\n"
+    with made_manager(tmp_path, {"scripts/run.py": text}, policy=POLICY, workspace=workspace) as manager:
+        manager.execute_skill_script("demo", "run", stdin="0")
+        assert wait_for_spare()
+        [pid] = waiting()
+        (workspace / "began").unlink()
+        with pytest.raises(KeyboardInterrupt):
+            manager.execute_skill_script("demo", "run", stdin="30", cancel=Interrupting(workspace / "began"))
+        assert is_gone(pid)
+    last = records_of(tmp_path)[-1]
+    assert last.kind == "finished"
+    assert (last.fields["signal"], last.fields["isolation"]["start"]) == ("SIGKILL", "warm")
+
+
+def test_memory_of_those_who_attach_is_counted(tmp_path: Path) -> None:
+    with ready(tmp_path):
+        [(_, spare)] = spares._kept
+        [helper] = [int(each) for each in helpers_of(os.getpid()) if int(each) != spare._attacher]
+        assert str(spare._attacher) in helpers_of(os.getpid())
+        assert spare._attacher > 0
+        assert spare.helper_megabytes == pytest.approx(_proportional(helper) / 1024, abs=2)
+        assert spare.megabytes > sum(map(_proportional, _tree(waiting()[0]))) / 1024
+
+
+def test_no_more_memory_is_kept_than_policy_says(tmp_path: Path) -> None:
+    """Two do not fit: the one that ran last stays. Of one that is too large by itself nothing does."""
+    files = {"scripts/run.py": "import json\n", "scripts/second.py": "import json\n"}
+    with made_manager(tmp_path, files, policy=POLICY) as manager:
+        manager.execute_skill_script("demo", "run")
+        manager.execute_skill_script("demo", "second")
+        assert wait_for_spare(count=2)
+        least = max(spare.megabytes + spare.helper_megabytes for _, spare in spares._kept)
+        for megabytes, left in ((int(least) + 2, ["second"]), (1, [])):
+            spares._kept = [(recipe._replace(megabytes=megabytes), spare) for recipe, spare in spares._kept]
+            spares._nudge()
+            wait_for(lambda left=left: len(spares._kept) == len(left))  # type: ignore[misc]
+            assert [Path(spare.command.script_name).stem for _, spare in spares._kept] == left

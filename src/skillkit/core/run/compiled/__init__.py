@@ -19,15 +19,12 @@ from pathlib import Path
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.run.compiled.making import LONGEST_SECONDS, Job, Preface, has_modules, loaded, made
 from skillkit.core.run.process import can_preface
-from skillkit.core.run.warm.python import HARMLESS
 from skillkit.core.store.compiled import CompiledFiles, interpreter_key
 from skillkit.core.values.runs import Manifest, ScriptCommand
 
 __all__ = ["Compiled", "Job", "Preface"]
 
 KEPT = 8
-# Variables of Python that say nothing about how modules are compiled and found before others.
-UNHEARD = HARMLESS | {"PYTHONUSERBASE"}
 
 
 class Compiled:
@@ -55,7 +52,9 @@ class Compiled:
         """Whether it is a Python script, started as usual, of a skill that has modules beside it."""
         if command.interpreter != "python3" or command.is_program or not has_modules(manifest):
             return False
-        steering = any(name.startswith("PYTHON") and name not in UNHEARD for name in environment)
+        from skillkit.core.run.warm.python import HARMLESS
+
+        steering = {name for name in environment if name.startswith("PYTHON")} - HARMLESS - {"PYTHONUSERBASE"}
         # The interpreter and its script: options may keep it from reading what it is given.
         is_plain = len(command.argv) - len(command.script_arguments) == len(("python3", "script"))
         return is_plain and not steering and can_preface()

@@ -56,6 +56,11 @@ class Preface:
             file.writestr(zipfile.ZipInfo("table"), self.table)
         return archive.getvalue()
 
+    @property
+    def parts(self) -> tuple[bytes, ...]:
+        """For a Python that waits already."""
+        return self.hook, self.table
+
     def before(self, confined: Confined) -> Confined:
         """The same command, which is given it when it starts."""
         return confined._replace(preface=self.archive)

@@ -304,6 +304,11 @@ class Ahead:
     def kill(self) -> None:
         kill_group(self._run.tree)
 
+    def stop(self, on_stop: OnStop) -> None:
+        """Its run has begun, and nobody waits for it any more: it is ended, and how is told."""
+        with self.held:
+            self.taken_over(b"", (Capture("stdout", 0, None), Capture("stderr", 0, None))).stop(on_stop)
+
     def end(self) -> None:
         """Nothing where it was taken over: who did that ends it."""
         if not self._is_taken:

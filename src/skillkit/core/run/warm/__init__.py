@@ -19,18 +19,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from skillkit.core.run.process import Ahead
 from skillkit.core.run.sandbox.base import Reach, Sandbox
 from skillkit.core.run.tiers import count_together
 from skillkit.core.values.policy import ScriptPolicy
-from skillkit.core.values.runs import Isolation, ScriptCommand
+from skillkit.core.values.runs import Isolation, ProcessExit, ScriptCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillkit.core.run.sandbox.waiting import Hook, Waiting
-    from skillkit.core.run.warm.python import Preface
     from skillkit.core.run.warm.spare import Request, Spare
     from skillkit.core.run.warm.ways import Way
 
@@ -48,6 +47,13 @@ class Around(NamedTuple):
     environment: Mapping[str, str]
 
 
+class Preface(Protocol):
+    """What is compiled of a skill's modules (`run/compiled`)."""
+
+    @property
+    def parts(self) -> tuple[bytes, ...]: ...
+
+
 WallsNow = Callable[[ScriptCommand, ScriptPolicy, ExitStack], tuple[Around, Path, Path]]
 """A command -> the walls it would get now, its work folder, the copy that would run; the stack undoes what is made."""
 
@@ -59,9 +65,12 @@ class Handover:
     spare: Spare
     request: Request
 
-    def begin(self, is_stopped: Callable[[], bool]) -> Ahead | None:
-        """Its process, in which the script starts now; None where it has to be started."""
-        return self.spare.hand_over(self.request, is_stopped)
+    def begin(self, is_stopped: Callable[[], bool], on_stop: Callable[[ProcessExit], None]) -> Ahead | None:
+        """Its process, in which the script starts now; None where it has to be started.
+
+        An interrupt comes out of here; if the script had begun by then, `on_stop` is told how it ended.
+        """
+        return self.spare.hand_over(self.request, is_stopped, on_stop)
 
 
 class Readiness:
@@ -93,9 +102,8 @@ class Readiness:
         fits = waiting is not None and spare.command == kind_of(decided) and spare.fits(waiting)
         spares.note_fit(self._slot(decided), fits=fits)
         placed, reach = around.placed, around.reach
-        compiled = (preface.hook, preface.table) if preface else ()
-        cpu_seconds = reach.process_limits["cpu"]
-        told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, cpu_seconds, compiled)
+        limit, compiled = reach.process_limits["cpu"], preface.parts if preface else ()
+        told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, limit, compiled)
         order = spare.order(told, spare.waiting.confined.environment) if fits else None
         if waiting is None or order is None:
             spare.end()

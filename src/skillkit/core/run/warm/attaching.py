@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import sys
 import threading
 from pathlib import Path
@@ -12,8 +13,10 @@ from skillkit.core.run.process.spawn import start_beside
 from skillkit.core.run.sandbox.waiting import Waiting
 from skillkit.core.run.sandbox.waiting import __file__ as beside
 
-__all__ = ["enter"]
+__all__ = ["enter", "sender_of"]
 
+SPEAK_SECONDS = 10.0
+CREDENTIALS = struct.Struct("3i")  # process, user, group
 PROGRAM = str(Path(beside).with_name("attacher.py"))
 
 
@@ -36,6 +39,7 @@ class _Helper:
             if self._socket is None:
                 self._socket = _started()
             ours, theirs = socket.socketpair()
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             with theirs:
                 try:
                     place = waiting.hook.place.encode()
@@ -53,6 +57,20 @@ class _Helper:
         if self._socket is not None:
             self._socket.close()
         self._begin()
+
+
+def sender_of(talk: socket.socket) -> int:
+    """The process that speaks first, which is not heard by this; 0 where nobody does. The kernel tells who it is."""
+    size = socket.CMSG_SPACE(CREDENTIALS.size)
+    talk.settimeout(SPEAK_SECONDS)
+    try:
+        told = talk.recvmsg(1, size, socket.MSG_PEEK)[1]
+    except OSError:
+        return 0
+    finally:
+        talk.settimeout(None)
+    found = [content for level, kind, content in told if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)]
+    return int(CREDENTIALS.unpack(found[0])[0]) if found else 0
 
 
 def _started() -> socket.socket:

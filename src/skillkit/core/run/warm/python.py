@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from skillkit.core.run.sandbox.waiting import Hook
 from skillkit.core.run.warm.spare import Told
@@ -51,15 +50,6 @@ def framed(order: Mapping[str, object]) -> bytes:
     """As the hook reads it."""
     content = marshal.dumps(dict(order), 2)
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
-
-
-class Preface(Protocol):
-    """What is compiled of a skill's modules (`run/compiled`)."""
-
-    @property
-    def hook(self) -> bytes: ...
-    @property
-    def table(self) -> bytes: ...
 
 
 def request(told: Told, _: Mapping[str, str]) -> bytes:

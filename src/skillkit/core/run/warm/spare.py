@@ -14,8 +14,8 @@ from skillkit.core.run.hosts.way_out import told_of_inside
 from skillkit.core.run.process import Ahead, start_ahead
 from skillkit.core.run.sandbox.base import Confined
 from skillkit.core.run.sandbox.waiting import Waiting
-from skillkit.core.run.warm.attaching import enter
-from skillkit.core.values.runs import ScriptCommand
+from skillkit.core.run.warm.attaching import enter, sender_of
+from skillkit.core.values.runs import ProcessExit, ScriptCommand
 
 __all__ = ["Ordering", "Request", "Spare", "Told", "Unready"]
 
@@ -40,7 +40,7 @@ class Told(NamedTuple):
     folder: str
     cpu_seconds: int
     compiled: tuple[bytes, ...] = ()
-    """Of a skill's own modules: what finds them, and what it finds."""
+    """Of the skill's modules, for Python."""
 
     @property
     def names(self) -> bytes:
@@ -101,6 +101,7 @@ class Spare:
         self._answers = b""
         self._stamps: dict[str, Stamp] = {}
         self._process: Ahead | None = None
+        self._attacher = 0
 
     def start(self, order: bytes, *, has_input: bool) -> None:
         """Walls up, nothing of the user's in them, the interpreter on its way."""
@@ -125,6 +126,7 @@ class Spare:
         finally:
             os.close(mounts)
         self._made.callback(self._talk.close)
+        self._attacher = sender_of(self._talk)
         _expect(self._talk.fileno(), DONE)
         os.write(self._go, b"go\n")
         _send(self._orders.fileno(), order)
@@ -173,7 +175,13 @@ class Spare:
     @property
     def megabytes(self) -> float:
         """What its processes have of memory, what they share with others by its part."""
-        return sum(_proportional(pid) for pid in _tree(self._process.pid if self._process else 0)) / 1024
+        own = _tree(self._process.pid if self._process else 0)
+        return sum(_proportional(pid) for pid in (*own, self._attacher)) / 1024
+
+    @property
+    def helper_megabytes(self) -> float:
+        """Of the one from whom its attacher comes, and all others."""
+        return _proportional(_parent(self._attacher)) / 1024
 
     # A run is handed over.
 
@@ -181,7 +189,9 @@ class Spare:
         """Whether it is what would be started now, and what it has imported is still what would be imported."""
         return self.waiting == waiting and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
-    def hand_over(self, request: Request, is_stopped: Callable[[], bool]) -> Ahead | None:
+    def hand_over(
+        self, request: Request, is_stopped: Callable[[], bool], on_stop: Callable[[ProcessExit], None]
+    ) -> Ahead | None:
         """The process that from now on is this run; None, and nothing of the skill has run, where that fails."""
         until = time.monotonic() + TAKE_SECONDS
         try:
@@ -196,6 +206,10 @@ class Spare:
                 self.look(LOOK_SECONDS)
         except (OSError, Unready):
             self.is_spoiled = True
+        except BaseException:
+            if self._began_at_last() and self._process is not None:
+                self._process.stop(on_stop)
+            raise
         if not self.is_taken and not self._began_at_last():
             self.end()
             return None
@@ -266,6 +280,12 @@ def _tree(pid: int) -> Iterator[int]:
         with suppress(OSError):
             for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split():
                 yield from _tree(int(child))
+
+
+def _parent(pid: int) -> int:
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[1])
+    return 0
 
 
 def _proportional(pid: int) -> int:

@@ -264,6 +264,7 @@ class _Spares:
         if _memory_is_short():
             return kept
         room, gone = float(min(recipe.megabytes for recipe, _ in kept)), []
+        room -= max(spare.helper_megabytes for _, spare in kept)
         for each in sorted(kept, key=lambda each: -self._last_run(each[0].slot)):
             room -= each[1].megabytes
             if room < 0:
