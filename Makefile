@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
 
-.PHONY: demo test test-slow examples hosts check mutants package bench bench-peers real-skills soak fuzz storm powercut proof coverage test-versions docs screenshots clean system
+.PHONY: demo fleet-demo test test-slow examples hosts check mutants package bench bench-peers real-skills soak fuzz storm powercut proof coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
+
+fleet-demo: $(VENV)/.dev-ready system  ## many machines on one: an approval on the page, a killed worker, the record; ASK=1 lets you answer
+	@$(BIN)/python tools/fleet_demo.py $(if $(ASK),--ask)
 
 test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
 	$(BIN)/python -m pytest -n auto -m "not slow and not hosts"

@@ -21,7 +21,10 @@ from skillkit.core.store.trust import StandingApprovals
 from skillkit.present.request import question_text
 from skillkit.sources import signatures
 
-pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="signatures are made by OpenSSH")
+pytestmark = [
+    pytest.mark.usefixtures("each_database"),
+    pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="signatures are made by OpenSSH"),
+]
 
 
 @pytest.fixture
@@ -183,7 +186,7 @@ def test_the_signer_is_shown_and_only_of_what_was_signed(
         (project / "skills/demo/scripts/run.sh").write_text("echo evil\n")
         assert exit_code_of(["show", "demo"]) == 0
         assert "nobody; until now author@example.com had signed it" in capfd.readouterr().out
-        signing = InstalledSkills(manager.flow.store).signing_of(skill.base_directory, skill.digest)
+        signing = InstalledSkills(manager.flow.store).signing_of(skill.base_directory, skill.digest, skill.name)
         assert signing == ("", "author@example.com")
 
 

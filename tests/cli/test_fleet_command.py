@@ -1,4 +1,4 @@
-"""`skillkit fleet init` and `world copy`; and every command that a person uses, on a world in PostgreSQL."""
+"""`skillkit fleet init` and `world copy`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.asking import request_named
 from support.commands import BOUNDS
 from support.databases import Database
-from support.skill_folders import skill_folder
 
-from skillkit import ApprovalUnavailableError, World
 from skillkit.cli.main import cli
 from skillkit.core.record import AuditLog
 from skillkit.core.store.postgres import WorldAddress
@@ -79,40 +76,3 @@ def test_a_folders_world_is_copied_with_its_chain(database: Database, world: str
         typed("world", "copy", "--state-dir", tmp_path / "state", *address).exception
     )
     assert "There is no world" in typed("world", "copy", "--state-dir", tmp_path / "none", *address).output
-
-
-def test_each_command_works_on_it(
-    database: Database, world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    skill_folder(tmp_path / "skills", "hello", files={"scripts/hello.sh": "echo hello there\n"})
-    monkeypatch.setenv("SKILLKIT_STATE", database.address(world))
-    places = ("--skills", tmp_path / "skills", "--state-dir", tmp_path / "state")
-    assert "No skill is trusted in postgresql://" in done("trust", "list")
-    assert "Nothing is granted in postgresql://" in done("grant", "list")
-    done("trust", "add", "hello", "--yes", *places)
-    listed = done("trust", "list")
-    assert "any folder" in listed
-    assert "as trusted" in listed
-    done("grant", "hello", "--variable", "PAPER_SIZE", "--yes", *places)
-    listed = done("grant", "list")
-    assert "variable:PAPER_SIZE" in listed
-    assert "holds" in listed
-    assert "hello there" in done("run", "hello", "hello.sh", *places)
-    elsewhere = ("--skills", tmp_path / "skills", "--state-dir", tmp_path / "another machine")
-    assert "hello there" in done("run", "hello", "hello.sh", *elsewhere)
-    assert "4 records" in done("audit", "verify")
-    assert "hello" in done("audit", "tail")
-    assert len(done("audit", "export").splitlines()) == 4
-    assert "Record 4" in done("audit", "checkpoint")
-    (tmp_path / "skills/hello/scripts/hello.sh").write_text("echo changed\n")
-    changed = typed("run", "hello", "hello.sh", *elsewhere)
-    assert isinstance(changed.exception, ApprovalUnavailableError), "a changed skill asks again"
-    with World() as asking:
-        asking.open(request_named("abcdefabcdef"))
-        assert "abcdefabcdef" in done("approvals", "list")
-        asking.answer("abcdefabcdef", "no", "web")
-    assert "abcdefabcdef" in done("approvals", "list", "--history")
-    assert "hello" in done("trust", "remove", "hello")
-    assert "hello" in done("grant", "remove", "hello")
-    assert not (tmp_path / "state/state.sqlite3").exists()
-    assert "postgresql://" in typed("doctor", "--state-dir", tmp_path / "state").output

@@ -152,8 +152,13 @@ def _wait_for(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is about SQLite's file is asked of no other database."""
-    items[:] = [each for each in items if not (each.get_closest_marker("own_file") and "[postgresql" in each.name)]
+    """What is about SQLite's file is asked of no other database, and the other way round."""
+    only = {"own_file": "[postgresql", "shared_world": "[sqlite"}
+    items[:] = [
+        each
+        for each in items
+        if not any(each.get_closest_marker(mark) and not_in in each.name for mark, not_in in only.items())
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from skillkit.web.server import PageServer
 from skillkit.web.views.answers import CAREFUL_SECONDS
 from skillkit.web.views.prompt import fingerprint
 
-__all__ = ["Visit", "asked", "expire", "form_shown_ago", "prompt_of", "text_of", "visiting"]
+__all__ = ["Visit", "answer_over_http", "asked", "expire", "form_shown_ago", "prompt_of", "text_of", "visiting"]
 
 
 @dataclass(frozen=True)
@@ -117,3 +117,24 @@ def expire(world: World, request_id: str, *, after: float = 0.0) -> None:
 def text_of(page: str) -> str:
     """What a reader reads: no tags, no spaces between lines."""
     return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
+
+
+def answer_over_http(link: str, option: str, *, request_id: str = "", seconds: float = 30) -> str:
+    """As a person does, on a page of another process: log in, open the question, wait a moment, answer; what it said."""
+    address = link.partition("/login")[0]
+    with httpx.Client(base_url=address, follow_redirects=True, timeout=30) as person:
+        assert person.get(link).status_code == 200
+        until, found = time.monotonic() + seconds, None
+        wanted = re.compile(r'href="/requests/(%s)"' % (request_id or '[^"/]+'))
+        while found is None:
+            found = wanted.search(person.get("/").text)
+            assert found or time.monotonic() < until, "nobody asked"
+            time.sleep(0.1)
+        page = person.get(f"/requests/{found[1]}").text
+        token = re.search(r'name="token" value="([^"]+)"', page)
+        assert token, page
+        time.sleep(CAREFUL_SECONDS + 0.1)
+        form = {"token": token[1], "option": option}
+        answered = person.post(f"/requests/{found[1]}/answer", data=form, headers={"origin": address})
+        assert answered.status_code == 200, answered.text
+        return text_of(page)

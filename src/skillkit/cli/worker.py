@@ -6,6 +6,8 @@ import logging
 import os
 import platform
 import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,6 +42,9 @@ def _volumes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
 @click.option(
     "--volume", "volumes", multiple=True, callback=_volumes, help="NAME=FOLDER that callers know by its name."
 )
+@click.option(
+    "--metrics-port", metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; without a host to this machine."
+)
 @click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO")
 @policy_options
 @state_option
@@ -49,6 +54,7 @@ def worker_command(
     labels: tuple[str, ...],
     concurrency: int,
     volumes: dict[str, Path],
+    metrics_port: str | None,
     log_level: str,
     state_dir: Path | None,
     **chosen: Any,  # noqa: ANN401 - policy options
@@ -75,7 +81,22 @@ def worker_command(
     names = queues.split(",") if queues else _queues(settings.policy, worker.world, labels, queue_name)
     worker.keeper.tell({**told, "queues": names})
     click.echo(f"skillkit: worker {worker.name} of {worker.rows.store.place} takes {', '.join(names)}", err=True)
-    _serve(app, worker, names, concurrency, log_level)
+    with _metrics(metrics_port, worker, names):
+        _serve(app, worker, names, concurrency, log_level)
+
+
+@contextmanager
+def _metrics(address: str | None, worker: Any, queues: list[str]) -> Iterator[None]:  # noqa: ANN401 - ours, imported late
+    from skillkit.fleet.metrics import MetricsServer, metrics_text
+
+    if address is None:
+        yield
+        return
+    with closing(
+        MetricsServer(address, lambda: metrics_text(worker, queues), lambda: bool(worker.keeper.is_working))
+    ) as server:
+        click.echo(f"skillkit: metrics at {server.address}", err=True)
+        yield
 
 
 def _queues(policy: ScriptPolicy, world: str, labels: tuple[str, ...], name: Any) -> list[str]:  # noqa: ANN401

@@ -40,6 +40,7 @@ from skillkit.fleet.orders import Order, order_of, portable, travelling
 from skillkit.fleet.packing import pack
 from skillkit.fleet.rows import Rows, patiently, shared
 from skillkit.fleet.sending import Sender
+from skillkit.fleet.tracing import span
 from skillkit.fleet.waiting import FleetRun
 
 if TYPE_CHECKING:
@@ -168,8 +169,13 @@ class FrontFlow(Flow):
             self.requests.answer(request.id, answer.option_id, answer.channel, **given)
             self.requests.collect(request.id)
 
-    def _send(self, prepared: PreparedRun, order: Order, *, needs_answer: bool, streams: bool) -> FleetRun:
-        run, runner = str(uuid.uuid4()), self.runner
+    def _send(self, prepared: PreparedRun, order: Order, **options: bool) -> FleetRun:
+        run = str(uuid.uuid4())
+        with span("skillkit.order", run=run, skill=order.skill, script=order.script):
+            return self._sent(run, prepared, order, **options)
+
+    def _sent(self, run: str, prepared: PreparedRun, order: Order, *, needs_answer: bool, streams: bool) -> FleetRun:
+        runner = self.runner
         queue = runner.queue_of(self.shared.address.world, order.interpreter)
         options = {"waiting": ANSWER_SECONDS, "patience": runner.patience}
         while True:

@@ -40,6 +40,8 @@ class Keeper:
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
         self._renew_at = 0.0
+        self.renewals = self.losses = self.outages = 0
+        """How often, for who watches."""
         self.is_stopping = False
         self.on_drain: Callable[[], None] = lambda: None
         """Called once when a person lets this worker end."""
@@ -67,6 +69,11 @@ class Keeper:
     def running(self) -> int:
         return len(self._held)
 
+    @property
+    def is_working(self) -> bool:
+        """Whether it looks after what runs; true while the database is away too."""
+        return self._thread is not None and self._thread.is_alive()
+
     def close(self) -> None:
         self.is_stopping = True
         self._over.set()
@@ -86,6 +93,7 @@ class Keeper:
                         self._keep(connection)
                     connection.execute("select forget_worker(%s)", (self._worker,))
             except (psycopg.Error, SkillKitError, OSError) as error:
+                self.outages += 1
                 fleet_log.warning("The shared world cannot be reached: %s", str(error).strip().partition("\n")[0])
                 self._over.wait(LOOK_SECONDS)
 
@@ -118,6 +126,8 @@ class Keeper:
                     each.renew(asked_at)
                 else:
                     each.set()  # not ours any more, or over
+            self.renewals += len(still)
+            self.losses += len(held) - len(still)
         noted = connection.execute("select note_worker(%s, %s, %s)", (self._worker, self._told, len(held)))
         if noted.fetchone()[0] and not self.is_stopping:
             self.is_stopping = True

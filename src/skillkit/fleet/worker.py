@@ -40,12 +40,14 @@ from skillkit.core.values.runs import Decision, PreparedRun, RunControl, ScriptE
 from skillkit.fleet.fetching import Materials
 from skillkit.fleet.holding import LEASE_SECONDS, Hold, RunLedger
 from skillkit.fleet.keeping import Keeper
+from skillkit.fleet.metrics import Performed
 from skillkit.fleet.orders import Order, policy_from, refuse_looser, travelling, words_with
 from skillkit.fleet.reaping import Reaper
 from skillkit.fleet.results import error_text, result_text
 from skillkit.fleet.rows import RETRY_SECONDS, Row, Rows, patiently, shared
 from skillkit.fleet.spool import Spool
 from skillkit.fleet.streaming import Streams
+from skillkit.fleet.tracing import span
 from skillkit.fleet.worker_flow import WorkerFlow
 
 __all__ = ["Worker"]
@@ -82,6 +84,7 @@ class Worker:
         self.spool = Spool(self.folder / "fleet" / "spool")
         self.reaper = Reaper(self.rows, app, self.spool)
         self.keeper = Keeper(self.rows, self.name, told or {}, self.reaper.wake)
+        self.performed = Performed()
         self._flows: dict[str, WorkerFlow] = {}
         self._lock = threading.Lock()
 
@@ -110,7 +113,10 @@ class Worker:
         self.keeper.add(held)  # after the claim: what is not claimed yet would be taken for lost
         self.ledger.hold(held)
         try:
-            return self._perform(row, held)
+            with self.performed.run() as say, span("skillkit.run", run=run_id, worker=self.name) as note:
+                outcome = say(self._perform(row, held))
+                note("outcome", outcome)
+                return outcome
         finally:
             self.materials.forget(held.run)
             self.ledger.hold(None)

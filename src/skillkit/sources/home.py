@@ -100,6 +100,9 @@ class SkillHome:
         found = check_signature(content.label, content.manifest.digest, content.signature, self.allowed_signers)
         if not self.may_change_signer:
             self.require_known(content.name, place, found)
+        if found.is_there or self.may_change_signer:
+            known = self._known_signer(content.name, place)
+            self.installed.require_right(found.key, known, is_changed=self.may_change_signer)
         return found
 
     def require_known(self, name: str, place: Path, found: Signature) -> None:

@@ -100,6 +100,13 @@ def test_tail_leaves_out_the_columns_that_do_not_fit(folder: Path, width: int, h
         assert all(re.match(r"\d +\d\d-\d\d \d\d:\d\d:\d\d  ", line) for line in lines)
 
 
+def test_tail_says_of_a_run_without_an_exit_code_what_became_of_it(tmp_path: Path) -> None:
+    store = StateStore(tmp_path / "state")
+    AuditLog(store).append("finished", {**RUN, "error": "lost"})
+    store.close()
+    assert run("tail", folder=store.folder).stdout.splitlines()[1].endswith(" lost")
+
+
 def test_tail_shows_the_newest_that_fit(folder: Path) -> None:
     def seqs(*words: str) -> list[int]:
         shown = json.loads(run("tail", "--json", *words, folder=folder).stdout)

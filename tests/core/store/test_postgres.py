@@ -23,7 +23,7 @@ from skillkit.core.store.copying import copy_world
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.postgres import SharedStore, WorldAddress, make_world
 from skillkit.core.store.processes import own_mark
-from skillkit.core.store.skills import StandingGrants
+from skillkit.core.store.skills import Installed, InstalledSkills, StandingGrants
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import StandingApprovals
 from skillkit.core.values.bounds import walls_digest
@@ -281,11 +281,12 @@ def test_a_copied_world_is_the_same_world_and_its_chain_goes_on(database: Databa
     checkpoint = AuditLog(source).checkpoint()
     for folder in ("/a/pdf", "/b/pdf"):
         StandingApprovals(source).trust(skill="pdf", folder=folder, digest="d1", channel="terminal", walls=BOUNDS)
+    InstalledSkills(source).keep([Installed("/a/pdf", "pdf", "d1", "alice", "SHA256:a", 100, "d1")])
     with World(tmp_path, state="") as old:
         old.open(request_named("run"))
         old.answer("run", "no", "web")
     copied = copy_world(source, target)
-    assert copied == {"audit": 3, "approvals": 1, "on_load": 0, "grants": 0, "requests": 1}
+    assert copied == {"audit": 3, "approvals": 1, "on_load": 0, "grants": 0, "signers": 1, "requests": 1}
     with closing(open_store(tmp_path, database.address(world))) as store:
         log = AuditLog(store)
         assert store.world() == source.world()
@@ -293,6 +294,7 @@ def test_a_copied_world_is_the_same_world_and_its_chain_goes_on(database: Databa
         log.append("refused", {})
         assert log.verify(checkpoint=checkpoint).count == 4
         assert StandingApprovals(store).covering(None, "pdf", "d1", BOUNDS)
+        assert InstalledSkills(store).signing_of("/a/pdf", "d1", "pdf") == ("alice", "")
         with World(tmp_path, state=database.address(world)) as new:
             assert [past.outcome for past in new.history()] == ["answered"]
         with pytest.raises(StateUnavailableError, match="has records of its own"):

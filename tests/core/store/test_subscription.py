@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 from support.asking import in_threads, request_named
+from support.databases import Database
 from support.running import wait_for
 
 from skillkit import OptionAnswer, StateUnavailableError
+from skillkit.core.store import notices, postgres
 from skillkit.core.store import request_rows as rows
 from skillkit.core.store import subscription as watching
 from skillkit.core.store.base import Connection, Store, steady_seconds
+from skillkit.core.store.notices import Notices
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.request_rows import Question, Ticket
 from skillkit.core.store.requests import Requests
@@ -246,7 +249,9 @@ def test_a_lease_is_renewed_every_two_seconds(
 
 
 @pytest.mark.parametrize(
-    "error", [StateUnavailableError("gone"), sqlite3.ProgrammingError("closed")], ids=["ours", "sqlite"]
+    "error",
+    [StateUnavailableError("gone"), pytest.param(sqlite3.ProgrammingError("closed"), marks=pytest.mark.own_file)],
+    ids=["ours", "sqlite"],
 )
 def test_a_store_that_is_back_in_time_costs_nobody_the_place(
     store: Store, faults: Faults, watcher: Subscription, error: Exception
@@ -263,7 +268,9 @@ def test_a_store_that_is_back_in_time_costs_nobody_the_place(
 
 
 @pytest.mark.parametrize(
-    "error", [StateUnavailableError("gone"), sqlite3.ProgrammingError("closed")], ids=["ours", "sqlite"]
+    "error",
+    [StateUnavailableError("gone"), pytest.param(sqlite3.ProgrammingError("closed"), marks=pytest.mark.own_file)],
+    ids=["ours", "sqlite"],
 )
 def test_a_store_that_stays_away_is_an_error_for_who_waits(
     store: Store, faults: Faults, watcher: Subscription, monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -311,3 +318,60 @@ def test_a_reason_to_stop_that_fails_is_the_problem_of_its_asker_alone(store: St
             watcher.sleep(waiter_for(broken, seconds=25, cancel=Broken()))
         cancel.set()
         sleeping.result(SOON)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look of its own finds anything soon."""
+    monkeypatch.setattr(watching, "TOLD_LOOK_SECONDS", 60.0)
+
+
+@pytest.mark.shared_world
+@pytest.mark.usefixtures("told")
+def test_a_shared_world_tells_of_an_answer_and_is_hardly_looked_at(
+    store: Store, faults: Faults, watcher: Subscription, tmp_path: Path
+) -> None:
+    ticket, other = ticket_in(store), open_store(tmp_path / "other")
+    with in_threads(1, lambda: watcher.sleep(waiter_for(ticket, seconds=60))) as (sleeping,):
+        assert wait_for(lambda: watcher._is_told and not watcher._is_stale, SOON)
+        time.sleep(0.3)
+        faults.uses, started = 0, time.monotonic()
+        time.sleep(1.0)
+        assert faults.uses <= 2 * (1 + (time.monotonic() - started) / watching.RENEW_SECONDS), "but to stay there"
+        answer(other, ticket)
+        sleeping.result(SOON)
+    other.close()
+
+
+@pytest.mark.shared_world
+@pytest.mark.usefixtures("told")
+def test_who_is_cut_off_from_what_is_told_looks_again_and_hears_again(
+    store: Store, watcher: Subscription, tmp_path: Path, databases: Database
+) -> None:
+    ticket, other = ticket_in(store), open_store(tmp_path / "other")
+    with in_threads(1, lambda: watcher.sleep(waiter_for(ticket, seconds=60))) as (sleeping,):
+        assert wait_for(lambda: watcher._is_told, SOON)
+        with databases.connect() as connection:
+            connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen %'")
+        assert wait_for(lambda: not watcher._is_told, SOON), "and goes on looking meanwhile"
+        assert wait_for(lambda: watcher._is_told, SOON)
+        answer(other, ticket)
+        sleeping.result(SOON)
+    other.close()
+
+
+@pytest.mark.shared_world
+@pytest.mark.usefixtures("told")
+def test_behind_a_pooler_that_loses_what_is_told_who_waits_looks(
+    store: Store, watcher: Subscription, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "PROBE_SECONDS", 0.3)
+    # Who listens in another place than where it is said hears as little as behind such a pooler.
+    monkeypatch.setattr(postgres, "Notices", lambda channel, **ways: Notices(f"{channel}_lost", **ways))
+    ticket, other = ticket_in(store), open_store(tmp_path / "other")
+    with in_threads(1, lambda: watcher.sleep(waiter_for(ticket, seconds=60))) as (sleeping,):
+        time.sleep(1.0)
+        assert not watcher._is_told
+        answer(other, ticket)
+        sleeping.result(SOON)
+    other.close()

@@ -285,7 +285,8 @@ def _outcome_text(record: Record) -> str:
     """What happened, in a few words."""
     fields = record.fields
     if record.kind == "finished":
-        ended = f"exit {fields.get('exit_code', '?')}"
+        # A run whose worker died has no exit code.
+        ended = f"exit {fields['exit_code']}" if "exit_code" in fields else str(fields.get("error") or "exit ?")
         if fields.get("purpose") == "prepare":
             return str(fields.get("error") or "prepared")
         if fields.get("signal"):

@@ -154,7 +154,7 @@ class _Shown(NamedTuple):
 
         folder, flow = skill.base_directory, manager.flow
         on_load = commands_on_load(skill, manager.policy, manager.workspace)
-        signed = flow.installed.signing_of(folder, skill.digest).said
+        signed = flow.installed.signing_of(folder, skill.digest, skill.name).said
         return cls(skill, manifest_of(folder), on_load, flow.bounds(None), flow.reach_of_any(skill), signed)
 
 

@@ -198,7 +198,7 @@ def _show_skill(skill: Skill, needs: Sequence[Need], signer: str) -> None:
 
 def _signing_of(manager: SkillManager, skill: Skill) -> Signing:
     """Who signed exactly what is there, as it was checked when it came or by `skillkit verify`."""
-    return manager.flow.installed.signing_of(skill.base_directory, _digest_of(skill)[0] or "none")
+    return manager.flow.installed.signing_of(skill.base_directory, _digest_of(skill)[0] or "none", skill.name)
 
 
 def _digest_of(skill: Skill) -> tuple[str | None, str]:

@@ -83,10 +83,11 @@ def verify_command(
     store = open_store(state)
     try:
         installed = InstalledSkills(store)
-        known = installed.of(folder)
+        known = installed.of(folder, skill.name)
         if not signer_changed:
             require_same_signer(known, found, skill.name)
         if signer_changed or found.is_there:
+            installed.require_right(found.key, known, is_changed=signer_changed)
             row = known or Installed(str(folder), skill.name, "")
             signed = skill.digest if found.is_there else ""
             installed.keep([row._replace(**found._asdict(), signed=signed)])

@@ -20,6 +20,7 @@ __all__ = [
     "Connection",
     "Cursor",
     "Head",
+    "Hearing",
     "Moment",
     "Row",
     "Store",
@@ -116,6 +117,16 @@ class Connection(Protocol):
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Cursor: ...
 
 
+class Hearing(Protocol):
+    """Whoever listens to a store."""
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether what is told reaches us now; if not, who waits has to look."""
+
+    def close(self) -> None: ...
+
+
 class Store(Protocol):
     """A world's state. What cannot be reached, read or written is a StateUnavailableError."""
 
@@ -158,6 +169,9 @@ class Store(Protocol):
 
     def append(self, next_row: Callable[[Head], Row]) -> Row:
         """Writes the record that follows whatever is last."""
+
+    def hear(self, wake: Callable[[], None]) -> Hearing | None:
+        """Calls as soon as the store tells of an answer, until it is closed; None for one that tells nothing."""
 
     def scrub(self) -> None:
         """Leaves nothing on disk of what was removed, as far as the database lets us."""

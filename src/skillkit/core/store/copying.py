@@ -23,6 +23,7 @@ _COPIED = {
     "on_load": ("session", "skill", "folder", "digest", "commands", "channel", "approved_at", "walls", "ticks"),
     "grants": ("skill", "folder", "digest", "kind", "name", "channel", "granted_at"),
 }
+_SIGNED = ("skill", "digest", "signer", "key", "signed_at")
 _REQUEST = (
     *("id", "content", "context", "single_use", "is_held", "created_at", "expires_at", "boot", "deadline", "owner"),
     *("state", "option_id", "channel", "answered_at", "grants", "reason", "is_taken"),
@@ -45,6 +46,9 @@ def copy_world(source: StateStore, target: SharedStore) -> dict[str, int]:
             new.execute("insert into meta (key, value) values ('checkpoint', ?)", kept)
         for table, columns in _COPIED.items():
             copied[table] = _copy_table(old, new, table, columns)
+        signed = old.execute("select skill, signed, signer, key, signed_at from installed where key <> ''").fetchall()
+        new.executemany(f"{_insert_into('signers', _SIGNED)} on conflict do nothing", signed)
+        copied["signers"] = len(signed)
         past = old.execute(f"{_select_from('requests', _REQUEST)} where state <> 'pending' order by seq").fetchall()
         new.executemany(_insert_into("requests", _REQUEST), past)
         copied["requests"] = len(past)

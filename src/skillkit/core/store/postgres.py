@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
 from skillkit.core.store.addresses import WorldAddress
 from skillkit.core.store.base import ChangeMark, Cursor, Head, Moment, Row, boot_id
+from skillkit.core.store.notices import Notices
 from skillkit.core.store.state import StateStore
 
 if TYPE_CHECKING:
@@ -155,6 +156,15 @@ class SharedStore:
             _, _, kind, fields, _, _ = next_row(Head(self._world, 0, None, self.login))
             seq, moment, previous, digest = connection.execute(_APPEND, (kind, fields)).fetchone()
         return int(seq), moment, kind, fields, previous, digest
+
+    def hear(self, wake: Callable[[], None]) -> Notices:
+        channel = f"skillkit_{self.address.world}_answers"
+
+        def say(word: str) -> None:
+            with self.connection() as connection:
+                connection.execute("select pg_notify(?, ?)", (channel, word))
+
+        return Notices(channel, connect=lambda: connect(self.address), say=say, wake=wake)
 
     def scrub(self) -> None:
         """The database's own vacuum does it."""

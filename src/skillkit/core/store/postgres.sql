@@ -778,3 +778,43 @@ grant execute on function start_run(uuid, text, text, bigint), runs_to_publish(u
 grant execute on function cancel_run(uuid), drain_workers(text) to @approver@;
 revoke insert on blobs from @front@, @worker@;
 grant insert (digest, size, content) on blobs to @front@, @worker@;
+
+-- version 4
+-- Who waits for a person is told as soon as there is an answer. Never for records: a notice locks all commits for a moment.
+create function tell_of_answer() returns trigger
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+begin
+    perform pg_notify('skillkit_' || @world_text@ || '_answers', '');
+    return null;
+end $$;
+create trigger answers_are_told after update on requests for each row when (new.state <> old.state)
+    execute function tell_of_answer();
+
+-- Who signed which content of a skill, as it was checked where it came in. The first signer of a skill is its signer:
+-- a front notes more of the same key, and only an approver says that somebody else signs it from now on.
+create table signers (
+    skill text collate "C" not null,
+    digest text collate "C" not null,
+    signer text not null,
+    key text collate "C" not null check (key <> ''),
+    signed_at bigint not null,
+    login text not null default session_user,
+    primary key (skill, digest, key, signed_at)
+);
+create function signers_are_kept() returns trigger
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+begin
+    new.login := session_user;
+    if not pg_has_role(session_user, @approver_text@, 'member')
+        and exists (select 1 from signers where skill = new.skill and key <> new.key) then
+        raise exception 'another signer of the skill is known' using errcode = '42501';
+    end if;
+    return new;
+end $$;
+create trigger signers_are_kept before insert on signers for each row execute function signers_are_kept();
+
+revoke all on signers from public;
+revoke all on function tell_of_answer(), signers_are_kept() from public;
+grant select on signers to @worker@, @front@, @approver@;
+grant insert on signers to @front@, @approver@;
+grant delete on signers to @approver@;

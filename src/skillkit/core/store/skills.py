@@ -113,6 +113,9 @@ def _kept_from(values: tuple[Any, ...]) -> KeptGrant | None:
         return None
 
 
+_SIGNED = "select signer, key, signed_at, digest from signers"
+_NOTE_SIGNER = """insert into signers (skill, digest, signer, key, signed_at) values (?, ?, ?, ?, ?)
+    on conflict do nothing"""
 _INSTALLED = "select folder, skill, digest, signer, key, signed_at, signed from installed"
 
 
@@ -150,22 +153,33 @@ NOBODY = Signing("", "")
 
 
 class InstalledSkills:
-    """Of one world, by the real path of each skill's folder."""
+    """Of one world, by the real path of each skill's folder; who signed it is for all machines of a shared world."""
 
     def __init__(self, store: Store) -> None:
         self._store = store.local  # folders are this machine's own matter
+        self._signers = Signers(store) if store.is_shared else None
 
-    def of(self, folder: str | Path) -> Installed | None:
-        """Looking makes no file."""
+    def of(self, folder: str | Path, skill: str = "") -> Installed | None:
+        """Looking makes no file. With a skill's name, what a shared world knows of it counts where nothing is here."""
+        row = self._row(storable(real_path(folder)))
+        if self._signers is None or not (skill or row):
+            return row
+        known = row or Installed(str(folder), skill, "")
+        pin = self._signers.newest(storable(skill) or known.skill)
+        return known._replace(**pin) if pin else row and row._replace(signer="", key="", signed_at=0, signed="")
+
+    def _row(self, place: str) -> Installed | None:
         if not self._store.exists():
             return None
         with self._store.connection() as connection:
-            place = (storable(real_path(folder)),)
-            row = connection.execute(f"{_INSTALLED} where folder = ?", place).fetchone()
+            row = connection.execute(f"{_INSTALLED} where folder = ?", (place,)).fetchone()
         return None if row is None else Installed(*row)
 
     def named(self, skill: str, below: Path) -> Installed | None:
         """Whichever folder of this project had a signed skill of that name; the one that was signed last."""
+        if self._signers is not None:
+            pin = self._signers.newest(storable(skill))
+            return Installed("", skill, "", **pin) if pin else None
         if not self._store.exists():
             return None
         with self._store.connection() as connection:
@@ -173,8 +187,10 @@ class InstalledSkills:
         found = [Installed(*row) for row in rows if is_inside(row[0], real_path(below))]
         return max(found, key=lambda each: each.signed_at, default=None)
 
-    def signing_of(self, folder: str | Path, digest: str) -> Signing:
+    def signing_of(self, folder: str | Path, digest: str, skill: str) -> Signing:
         """As it was checked last, when the skill came or by `skillkit verify`."""
+        if self._signers is not None:
+            return self._signers.of(storable(skill), digest)
         known = self.of(folder) if self.knows_signers() else None
         if known is None or not known.key:
             return NOBODY
@@ -182,11 +198,13 @@ class InstalledSkills:
 
     def with_signer(self, command: ScriptCommand) -> ScriptCommand:
         """The same, with who signed what it would run, or who had signed what was there before."""
-        signing = self.signing_of(command.base_directory, command.digest)
+        signing = self.signing_of(command.base_directory, command.digest, command.skill_name)
         return replace(command, signer=signing.signer, lost_signer=signing.lost) if any(signing) else command
 
     def knows_signers(self) -> bool:
         """Every run looks; most worlds know no signer, and need not find out what a folder is really called."""
+        if self._signers is not None:
+            return self._signers.are_known()
         if not self._store.exists():
             return False
         with self._store.connection() as connection:
@@ -195,5 +213,63 @@ class InstalledSkills:
     def keep(self, rows: Iterable[Installed]) -> None:
         """In the place of what was known of each folder."""
         kept = [row._replace(folder=storable(real_path(row.folder)), skill=storable(row.skill)) for row in rows]
+        if self._signers is not None:
+            self._signers.keep(kept)
         with self._store.transaction() as connection:
             connection.executemany("insert or replace into installed values (?, ?, ?, ?, ?, ?, ?)", kept)
+
+    def require_right(self, found_key: str, known: Installed | None, *, is_changed: bool) -> None:
+        """Before anything is put anywhere: who may not note a signer in a shared world is told so."""
+        if self._signers is not None:
+            known_key = known.key if known is not None else ""
+            self._signers.require_right(is_new_signer=is_changed or known_key not in ("", found_key))
+
+
+class Signers:
+    """Who signed which content of each skill, in a world of many machines."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def newest(self, skill: str) -> dict[str, Any]:
+        """What an `Installed` has of it; nothing where nobody signed the skill."""
+        with self._store.connection() as connection:
+            row = connection.execute(f"{_SIGNED} where skill = ? order by signed_at desc limit 1", (skill,)).fetchone()
+        return {} if row is None else dict(zip(("signer", "key", "signed_at", "signed"), row, strict=True))
+
+    def of(self, skill: str, digest: str) -> Signing:
+        with self._store.connection() as connection:
+            order = "order by digest = ? desc, signed_at desc limit 1"
+            row = connection.execute(f"{_SIGNED} where skill = ? {order}", (skill, digest)).fetchone()
+        if row is None:
+            return NOBODY
+        signer, key, _, signed = row
+        return Signing(signer or key, "") if signed == digest else Signing("", signer or key)
+
+    def are_known(self) -> bool:
+        with self._store.connection() as connection:
+            return connection.execute("select 1 from signers limit 1").fetchone() is not None
+
+    def keep(self, rows: Iterable[Installed]) -> None:
+        """Beside what is known of the same key; another key, or nobody, takes the place of all."""
+        with self._store.transaction() as connection:
+            for row in rows:
+                others = connection.execute(
+                    "select 1 from signers where skill = ? and key <> ? limit 1", (row.skill, row.key)
+                )
+                if others.fetchone() is not None:
+                    connection.execute("delete from signers where skill = ?", (row.skill,))
+                if row.key:
+                    signed = (row.skill, row.signed, row.signer, row.key, row.signed_at)
+                    connection.execute(_NOTE_SIGNER, signed)
+
+    def require_right(self, *, is_new_signer: bool) -> None:
+        right = "delete" if is_new_signer else "insert"
+        with self._store.connection() as connection:
+            has_right = connection.execute("select has_table_privilege('signers', ?)", (right,)).fetchone()[0]
+        if not has_right:
+            what = "say that a skill has another signer" if is_new_signer else "note who signed a skill"
+            raise ConfigurationError(
+                f"In the shared world {self._store.place} this login may not {what}. Nothing was changed. Use a login "
+                f"with the role {'approver' if is_new_signer else 'front or approver'}."
+            )

@@ -158,6 +158,9 @@ class StateStore:
             # Counts of two connections cannot be compared.
             return self._connections, version, connection.total_changes
 
+    def hear(self, wake: Callable[[], None]) -> None:
+        """A file tells nothing."""
+
     def append(self, next_row: Callable[[Head], Row]) -> Row:
         """Writes the record that follows whatever is last."""
         with self.connection() as connection:

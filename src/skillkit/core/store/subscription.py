@@ -13,12 +13,14 @@ from skillkit.core.values.questions import Cancel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillkit.core.store.base import ChangeMark, Store
+    from skillkit.core.store.base import ChangeMark, Hearing, Store
     from skillkit.core.store.requests import Requests
 
 __all__ = ["LOOK_SECONDS", "Subscriber", "Subscription"]
 
 LOOK_SECONDS = 0.1
+TOLD_LOOK_SECONDS = 1.0
+"""Between looks at a store that tells of answers; what it tells may get lost."""
 RENEW_SECONDS = 2.0
 
 
@@ -55,7 +57,8 @@ class Subscriber:
 class Subscription:
     """One thread that looks at the store for all askers of a process, while there are any.
 
-    A look at the store's mark that finds the old one costs no read of any table.
+    A look at the store's mark that finds the old one costs no read of any table. A store that tells of answers is
+    looked at when it does, and else seldom.
     """
 
     def __init__(self, store: Store, requests: Requests) -> None:
@@ -67,6 +70,7 @@ class Subscription:
         self._is_stale = True
         self._mark: ChangeMark | None = None
         self._renewed = self._reached = steady_seconds()
+        self._hearing: Hearing | None = None
 
     def sleep(self, subscriber: Subscriber) -> None:
         """Until there is something to do for this asker."""
@@ -94,6 +98,14 @@ class Subscription:
             self._lock.notify()
 
     def _watch(self) -> None:
+        hearing = self._hearing = self._store.hear(self.look_now)
+        try:
+            self._watch_while_any()
+        finally:
+            if hearing is not None:
+                hearing.close()
+
+    def _watch_while_any(self) -> None:
         while True:
             with self._lock:
                 if not self._subscribers:
@@ -102,15 +114,21 @@ class Subscription:
                 if not self._is_stale:
                     self._lock.wait(LOOK_SECONDS)
                 subscribers, is_stale, self._is_stale = tuple(self._subscribers), self._is_stale, False
+            for subscriber in subscribers:
+                subscriber.wake_if_done()
+            if not is_stale and self._is_told and steady_seconds() - self._reached < TOLD_LOOK_SECONDS:
+                continue
             try:
                 self._look(subscribers, is_stale=is_stale)
                 self._reached = steady_seconds()
             except (StateUnavailableError, sqlite3.Error) as error:
                 self._give_up_on(subscribers, error)
 
+    @property
+    def _is_told(self) -> bool:
+        return self._hearing is not None and self._hearing.is_heard
+
     def _look(self, subscribers: tuple[Subscriber, ...], *, is_stale: bool) -> None:
-        for subscriber in subscribers:
-            subscriber.wake_if_done()
         before, self._mark = self._mark, self._store.change_mark()
         if self._mark != before or is_stale:
             over = self._requests.seqs_over(subscriber.ticket.seq for subscriber in subscribers)
