@@ -11,15 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-
 from skillkit import STANDARD, ScriptPolicy, SkillManager
 from skillkit.core.record import AuditLog
 from skillkit.core.store.postgres import SharedStore, WorldAddress
 from skillkit.fleet import CeleryRunner, Worker
 from skillkit.fleet.broker import app_for
 from support.databases import Database
-from support.skill_folders import skill_folder
 from support.running import wait_for
+from support.skill_folders import skill_folder
 
 __all__ = ["SCRIPTS", "Fleet", "WorkerProcess", "fleet_at"]
 

@@ -17,11 +17,13 @@ from skillkit.cli import REFUSED
 from skillkit.cli.options import (
     Chosen,
     approver_for,
+    broker_option,
     current_workspace,
     end_on_signals,
     json_option,
     policy_options,
     roots_options,
+    runner_here,
     session_id,
     settings_for,
 )
@@ -75,6 +77,7 @@ class _Asked:
 @click.option("--once", metavar="PROMPT", help="Ask this one question and end; - reads it from stdin.")
 @click.option("--prompt-file", type=click.Path(path_type=Path, dir_okay=False), help="Begin with what stands in it.")
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Save the conversation: .md or .jsonl.")
+@broker_option
 @policy_options
 @roots_options
 @json_option
@@ -163,6 +166,7 @@ def _open_chat(asked: _Asked, settings: Settings) -> Iterator[tuple[Chat, Inline
         approver=here or approver,
         session_id=session_id(),
         workspace=current_workspace(asked.state_dir),
+        runner=runner_here(),
     )
     if asked.allow_scripts and not may_run:
         screen.complain(

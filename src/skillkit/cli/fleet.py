@@ -12,7 +12,7 @@ from skillkit.cli.output import echo_json
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.record import AuditLog
 from skillkit.core.store.opening import SHARED_VARIABLE
-from skillkit.core.store.postgres import ROLES, SharedStore, WorldAddress, make_world
+from skillkit.core.store.postgres import ROLES, SharedStore, WorldAddress, make_world, set_limits
 from skillkit.core.store.state import StateStore, state_folder
 
 __all__ = ["fleet", "world"]
@@ -44,9 +44,16 @@ def fleet() -> None:
 
 
 @fleet.command("init")
+@click.option("--most-running", type=click.IntRange(min=0), help="Runs of this world at once, on all workers; 0: any.")
+@click.option("--most-queued", type=click.IntRange(min=1), help="Runs that may wait; more are refused.")
 @state_option
 @json_option
-def init_command(state_dir: Path | None, as_json: bool) -> None:  # noqa: ARG001 - beside --state
+def init_command(
+    most_running: int | None,
+    most_queued: int | None,
+    state_dir: Path | None,  # noqa: ARG001 - beside --state
+    as_json: bool,
+) -> None:
     """Make the schema and the roles of a world, or bring an older one up to date.
 
     Needs a login that may create schemas and roles. What each role may not do, the database refuses, whatever program
@@ -55,9 +62,12 @@ def init_command(state_dir: Path | None, as_json: bool) -> None:  # noqa: ARG001
     \b
     Examples:
       skillkit fleet init --state 'postgresql://db.example.com/skills?world=acme'
+      skillkit fleet init --most-running 50 --most-queued 1000
     """
     address = _address()
     before = make_world(address)
+    given = {"most_running": most_running, "most_queued": most_queued}
+    set_limits(address, {name: number for name, number in given.items() if number is not None})
     grants = {address.role(role): WHAT_FOR[role] for role in ROLES}
     if as_json:
         echo_json(world=address.world, place=address.shown, was_new=before == 0, roles=grants)
@@ -66,6 +76,71 @@ def init_command(state_dir: Path | None, as_json: bool) -> None:  # noqa: ARG001
     click.echo("Give each login the roles that it needs, and no more:")
     for role, what in grants.items():
         click.echo(f"  grant {role} to LOGIN;  -- {what}")
+
+
+@fleet.command("status")
+@state_option
+@json_option
+def status_command(state_dir: Path | None, as_json: bool) -> None:
+    """Show the workers of a world and the runs that wait, go on, and ended.
+
+    \b
+    Examples:
+      skillkit fleet status --state 'postgresql://db.example.com/skills?world=acme'
+      skillkit fleet status --json
+    """
+    from skillkit.cli.output import table
+    from skillkit.fleet.status import status_of
+
+    store = SharedStore(_address(), state_folder(state_dir))
+    try:
+        status = status_of(store)
+    finally:
+        store.close()
+    if as_json:
+        workers, queues = ([each._asdict() for each in found] for found in (status.workers, status.queues))
+        echo_json(place=store.place, workers=workers, queues=queues, runs=status.runs)
+        return
+    if status.workers:
+        cells = [(each.name, each.doing, each.age, ", ".join(each.queues)) for each in status.workers]
+        click.echo(table(("WORKER", "RUNS", "SEEN", "QUEUES"), cells, whole="WORKER", spare="QUEUES"))
+    else:
+        click.echo("No worker of this world is there. Start one: skillkit worker.")
+    if status.queues:
+        rows = [(each.name, str(each.waiting), f"{each.oldest:.0f} s") for each in status.queues]
+        click.echo(table(("QUEUE", "WAITING", "OLDEST"), rows, whole="QUEUE", spare="QUEUE"))
+    told = ", ".join(f"{count} {state}" for state, count in status.runs.items())
+    click.echo(f"Runs: {told or 'none'}")
+
+
+@fleet.command("drain")
+@click.argument("worker", required=False, default="")
+@click.option("--all", "is_all", is_flag=True, help="Every worker of the world.")
+@state_option
+@json_option
+def drain_command(worker: str, is_all: bool, state_dir: Path | None, as_json: bool) -> None:
+    """Let a worker end: it takes no more runs, those that go on finish. Needs the role of approvers.
+
+    \b
+    Examples:
+      skillkit fleet drain host-1234-ab12cd34
+      skillkit fleet drain --all
+    """
+    if bool(worker) is is_all:
+        raise click.UsageError("Name one worker, as 'skillkit fleet status' shows it, or add --all.")
+    store = SharedStore(_address(), state_folder(state_dir))
+    try:
+        with store.connection() as connection:
+            found = [name for (name,) in connection.execute("select drain_workers(?)", (worker,)).fetchall()]
+    finally:
+        store.close()
+    if not found:
+        raise MissingError(f"No worker {worker!r} of this world is there." if worker else "No worker is there.")
+    if as_json:
+        echo_json(draining=found)
+        return
+    for name in found:
+        click.echo(f"{name} takes no more runs, and ends when those that go on have finished.")
 
 
 @click.group()

@@ -16,11 +16,13 @@ import click
 
 from skillkit.cli.options import (
     Chosen,
+    broker_option,
     current_workspace,
     end_on_signals,
     manager_for,
     policy_options,
     roots_options,
+    runner_here,
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
@@ -73,6 +75,7 @@ def _parse_address(_: click.Context, __: click.Parameter, given: str | None) -> 
     type=click.Choice(FIELDS["run_on_load"].choices),
     help="What runs when a skill is loaded: what a person says yes to, what was approved as a list, or nothing.",
 )
+@broker_option
 @policy_options
 @roots_options
 def mcp_command(
@@ -104,7 +107,7 @@ def mcp_command(
 
     with end_on_signals(), ExitStack() as held:
         manager = held.enter_context(
-            manager_for(chosen, workspace=workspace or current_workspace(chosen.get("state_dir")))
+            manager_for(chosen, workspace=workspace or current_workspace(chosen.get("state_dir")), runner=runner_here())
         )
         _note_server(held, manager.state_dir)
         page = held.enter_context(_local_page(manager))

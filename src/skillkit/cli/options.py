@@ -42,6 +42,7 @@ __all__ = [
     "Places",
     "any_state_option",
     "approver_for",
+    "broker_option",
     "current_workspace",
     "end_on_signals",
     "input_option",
@@ -50,12 +51,14 @@ __all__ = [
     "policy_options",
     "require_yes",
     "roots_options",
+    "runner_here",
     "session_id",
     "settings_for",
     "state_option",
 ]
 
 SESSION_VARIABLE = "SKILLKIT_SESSION"
+BROKER_VARIABLE = "SKILLKIT_BROKER"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -76,15 +79,43 @@ def _use_shared_state(ctx: click.Context, _: click.Parameter, address: str | Non
         WorldAddress.from_text(address)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from error
-    before = os.environ.get(SHARED_VARIABLE)
-    os.environ[SHARED_VARIABLE] = address
+    _set_while_it_runs(ctx, SHARED_VARIABLE, address)
+
+
+def _set_while_it_runs(ctx: click.Context, name: str, value: str) -> None:
+    before = os.environ.get(name)
+    os.environ[name] = value
 
     def restore() -> None:
-        os.environ.pop(SHARED_VARIABLE, None)
+        os.environ.pop(name, None)
         if before is not None:
-            os.environ[SHARED_VARIABLE] = before
+            os.environ[name] = before
 
     ctx.call_on_close(restore)
+
+
+def _use_broker(ctx: click.Context, _: click.Parameter, address: str | None) -> None:
+    if address is not None and not ctx.resilient_parsing:
+        _set_while_it_runs(ctx, BROKER_VARIABLE, address)
+
+
+broker_option = click.option(
+    "--broker",
+    metavar="ADDRESS",
+    expose_value=False,
+    callback=_use_broker,
+    help="Run scripts on workers, through this broker: redis://..., amqp://...",
+)
+
+
+def runner_here(**sending: Any) -> Any:  # noqa: ANN401 - a CeleryRunner's own; heavy, and most have none
+    """What sends runs to workers, where a broker is named; else None, and they happen here."""
+    broker = os.environ.get(BROKER_VARIABLE)
+    if not broker:
+        return None
+    from skillkit.fleet.runner import CeleryRunner
+
+    return CeleryRunner(broker, **sending)
 
 
 def _state_options(folder: click.Path) -> Callable[[Decorated], Decorated]:

@@ -21,6 +21,7 @@ from skillkit.cli.options import (
     SKILL,
     Chosen,
     approver_for,
+    broker_option,
     current_workspace,
     end_on_signals,
     input_option,
@@ -28,6 +29,7 @@ from skillkit.cli.options import (
     manager_for,
     policy_options,
     roots_options,
+    runner_here,
     session_id,
 )
 from skillkit.cli.output import echo_json, path_text, result_structure
@@ -79,6 +81,7 @@ def _check_timeout(_: click.Context, __: click.Parameter, seconds: float | None)
 @click.option("--yes", "-y", is_flag=True, help="Approve this one run, without being asked.")
 @click.option("--wait", is_flag=True, help="Where no terminal can be asked, wait for 'skillkit approvals answer'.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Save what the script leaves here.")
+@broker_option
 @roots_options
 @json_option
 @click.pass_context
@@ -111,11 +114,11 @@ def run_command(
     """
     if given is not None and text_given is not None:
         raise click.UsageError("--input and --stdin both give the script its stdin. Leave one out.")
-    approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
+    approver, runner = approver_for(chosen.get("state_dir"), yes=yes, wait=wait), runner_here(workspace="inputs")
     with (
         end_on_signals(),
         KeptFolder(keep) if keep else nullcontext() as folder,
-        manager_for(chosen, approver=approver, session_id=session_id()) as manager,
+        manager_for(chosen, approver=approver, session_id=session_id(), runner=runner) as manager,
     ):
         manager.flow.here.ends_soon()
         with _script_output() as show:

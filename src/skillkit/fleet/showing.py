@@ -1,8 +1,8 @@
 """A question about a run elsewhere -> whether what it shows is what would run; whoever answers it looks here first.
 
 A front writes what a person is shown, and a front may lie. So before a yes is written, the prompt is made again from
-the order and the skill's bytes: the question's id is the order's, the bytes are those of the digest, and everything that
-tells what runs, with what, within which walls has to be the same. Who asks for something else is not answered.
+the order and the skill's bytes: the question's id is the order's, the bytes are those of the digest, and everything
+that tells what runs, with what, within which walls has to be the same. Who asks for something else is not answered.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import platform
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg_pool import ConnectionPool
 
-__all__ = ["ROLES", "SharedStore", "WorldAddress", "connect", "make_world"]
+__all__ = ["ROLES", "SharedStore", "WorldAddress", "connect", "make_world", "set_limits"]
 
 ROLES = ("worker", "front", "approver")
 DATABASE_CLOCK = "database"
@@ -330,6 +330,16 @@ def make_world(address: WorldAddress) -> int:
             return version
     except psycopg.Error as error:
         raise _unavailable(address, error) from error
+
+
+def set_limits(address: WorldAddress, limits: Mapping[str, int]) -> None:
+    """How many runs of the world go on and wait at most; its owner says so."""
+    with connect(address) as connection:
+        for name, number in limits.items():
+            connection.execute(
+                "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value",
+                (name, str(number)),
+            )
 
 
 def _require_known(address: WorldAddress, version: int) -> None:
