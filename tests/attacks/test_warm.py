@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,57 @@ def test_a_run_that_is_asked_about_each_time_has_none(tmp_path: Path) -> None:
         for _ in range(3):
             assert manager.execute_skill_script("demo", "run").isolation.start == "cold"
             assert not wait_for_spare(0.5)
+
+
+# A secret is told to the run, not to who waits for it.
+
+SECRET = "warm-secret-4711"
+TELL = {
+    "run.py": "import json, packaging, os\nprint(os.environ['WARM_API_KEY'], list(os.environ)[-6:], open('/proc/self/environ').read().count('KEY='))\n",
+    "run.js": "const fs = require('fs');\nconsole.log(process.env.WARM_API_KEY, Object.keys(process.env).slice(-6), fs.readFileSync('/proc/self/environ').toString().split('KEY=').length)\n",
+    "run.sh": "echo $WARM_API_KEY; env | cut -d= -f1 | grep -v '^_$'; tr '\\0' '\\n' < /proc/$$/environ | grep -c KEY=\n",
+}
+
+
+def readable_of_all_inside() -> bytes:
+    """Environment, command line and memory of every process of the spare that waits."""
+    [(_, spare)] = spares._kept
+    assert spare._process
+    found = []
+    for pid in _tree(spare._process.pid):
+        folder = Path(f"/proc/{pid}")
+        found += [(folder / "environ").read_bytes(), (folder / "cmdline").read_bytes()]
+        with (folder / "mem").open("rb", 0) as memory:
+            for line in (folder / "maps").read_text().splitlines():
+                places, mode, *_ = line.split()
+                begin, end = (int(each, 16) for each in places.split("-"))
+                if "rw" in mode and end - begin < 1 << 26:
+                    memory.seek(begin)
+                    with suppress(OSError):
+                        found.append(memory.read(end - begin))
+    return b"".join(found)
+
+
+@pytest.mark.parametrize("name", TELL)
+def test_a_secret_comes_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("WARM_API_KEY", SECRET)
+    monkeypatch.setenv("WARM_CONTROL", "warm-control-4712")
+    policy = ScriptPolicy(**{**WARM, "grantable": ("secret", "variable")})
+    with made_manager(tmp_path, {f"scripts/{name}": TELL[name]}, policy=policy) as manager:
+        manager.grant("demo", secrets=["WARM_API_KEY"], variables=["WARM_CONTROL"])
+        cold = manager.execute_skill_script("demo", name)
+        assert wait_for_spare()
+        seen = readable_of_all_inside()
+        assert b"warm-control-4712" in seen  # so that a secret would be found
+        assert SECRET.encode() not in seen
+        assert spares._kept[0][1].done <= 1  # the standard library's, and nobody else's
+        warm = manager.execute_skill_script("demo", name)
+        assert (warm.isolation.start, cold.isolation.start) == ("warm", "cold")
+        assert warm.stdout.startswith(SECRET)
+        assert (warm.stdout, warm.stderr) == (cold.stdout, cold.stderr)
+        monkeypatch.setenv("WARM_API_KEY", "another")
+        wait_for_spare()
+        assert manager.execute_skill_script("demo", name).stdout.startswith("another")
 
 
 # Two runs share nothing, and nobody reaches one that waits.

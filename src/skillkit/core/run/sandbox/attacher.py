@@ -8,8 +8,8 @@ go there. So this program is started once beside its caller and waits. For each 
 namespace, and one to talk by) it forks. The copy enters, and takes off what bubblewrap has put on one place, one mount
 on the other, the last first: nothing of it is to be seen inside any more, and only the copy holds it. When the run is
 handed over it puts each where it belongs, and then guards and compares what the mounter would. An interpreter that
-cannot do it itself is renamed to its run (`renamer.py`). It says `.` after each of the two steps, or why it could not,
-and ends when the caller does or lets go of the walls.
+cannot do it itself is stopped when it is ready and renamed to its run (`renamer.py`). It says `.` when all is taken
+off, and when all is put together, or why it could not, and ends when the caller does or lets go of the walls.
 """
 
 import _signal  # type: ignore[import-not-found]  # no stubs; the same functions as in signal
@@ -35,6 +35,7 @@ DESCRIPTORS = 2
 LENGTH_BYTES = 8
 DETACH, NO_FOLLOW = 2, 8
 DONE = b"."
+STOP, ATTACH, BECOME = b"s", b"a", b"b"
 MARK = b"SKILLKIT_RUN="
 TRIES, TRY_SECONDS = 500, 0.002
 
@@ -68,22 +69,22 @@ def _serve(request: bytes, mounts: int, talk: int) -> "NoReturn":
         os.close(mounts)
         os.close(owner)
         trees = [_taken_off(os.fsdecode(stage)) for _ in range(int(count))][::-1]
-        if inside:  # whether that works at all
-            inside.be(renamer.read(inside.folder, "cmdline"), renamer.read(inside.folder, "environ"))
-        os.write(talk, DONE)
-        for line in _order(talk).split(b"\0")[:-1]:
-            device, inode, kind, path = line.split(b" ", 3)
-            identity = (int(device), int(inode))
-            if kind.startswith(b"m"):
-                _attach(trees[int(kind[1:])], os.fsdecode(path), identity)
-            else:
-                mounter.guard(os.fsdecode(path), identity, kind)
-        names = _order(talk)
-        if place:
-            mounter.checked(umount(place, DETACH | NO_FOLLOW), os.fsdecode(place))
         if inside:
-            inside.become(names)
+            inside.try_it()
         os.write(talk, DONE)
+        while True:
+            kind, order = _order(talk)
+            if kind == STOP and inside:
+                inside.stop()
+            elif kind == BECOME and inside:
+                inside.become(order)
+            elif kind == ATTACH:
+                if place:
+                    mounter.checked(umount(place, DETACH | NO_FOLLOW), os.fsdecode(place))
+                _put_together(trees, order)
+                break
+        os.write(talk, DONE)
+        os.read(talk, 1)  # to end takes the processor, which the run has use for now
     except BaseException as error:  # noqa: BLE001 - whatever it is, nothing is handed over
         os.write(talk, f"{type(error).__name__}: {error}"[:400].encode(errors="backslashreplace"))
     finally:
@@ -98,26 +99,51 @@ class _Inside:
             raise OSError(0, "nobody knows the registers of this processor")
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         children = os.open(f"/proc/{first}/task/{first}/children", os.O_RDONLY | os.O_CLOEXEC)
-        [self.pid] = map(int, os.read(children, REQUEST_BYTES).split())
+        [self._pid] = map(int, os.read(children, REQUEST_BYTES).split())
         os.close(children)
-        self.folder = os.open(f"/proc/{self.pid}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._folder = os.open(f"/proc/{self._pid}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._mark = next(each for each in self._shown("environ").split(b"\0") if each.startswith(MARK))
+        self._stopped: renamer.Stopped | None = None
 
-    def be(self, words: bytes, variables: bytes) -> None:
+    def _shown(self, name: str) -> bytes:
+        return renamer.read(self._folder, name)
+
+    def try_it(self) -> None:
+        """Where it does not work, that is known before anybody counts on it."""
+        stopped = self.stop()
+        stopped.rename(self._shown("cmdline"), self._shown("environ"))
+        stopped.let_go()
+        self._stopped = None
+
+    def stop(self) -> "renamer.Stopped":
         for _ in range(TRIES):
-            if renamer.rename(self.pid, self.folder, words, variables):
-                return
-            select.select((), (), (), TRY_SECONDS)
+            try:
+                self._stopped = self._stopped or renamer.Stopped(self._pid, self._folder)
+            except BlockingIOError:
+                select.select((), (), (), TRY_SECONDS)
+            else:
+                return self._stopped
         raise OSError(0, "the process does not wait")
 
     def become(self, order: bytes) -> None:
         """What it has been told, and the mark of the run, which only it knows."""
         seconds, size, rest = order.split(b" ", 2)
         words, variables = rest[: int(size)], rest[int(size) :]
-        shown = renamer.read(self.folder, "environ").split(b"\0")
-        mark = next(each for each in shown if each.startswith(MARK))
         *others, folder, _ = variables.split(b"\0")
-        self.be(words, b"".join(each + b"\0" for each in (*others, mark, folder)))
-        renamer.limit(self.pid, self.folder, int(seconds))
+        stopped = self.stop()
+        stopped.rename(words, b"".join(each + b"\0" for each in (*others, self._mark, folder)))
+        stopped.limit(int(seconds))
+        stopped.let_go()
+
+
+def _put_together(trees: "list[int]", order: bytes) -> None:
+    for line in order.split(b"\0")[:-1]:
+        device, inode, kind, path = line.split(b" ", 3)
+        identity = (int(device), int(inode))
+        if kind.startswith(b"m"):
+            _attach(trees[int(kind[1:])], os.fsdecode(path), identity)
+        else:
+            mounter.guard(os.fsdecode(path), identity, kind)
 
 
 def _taken_off(stage: str) -> int:
@@ -142,10 +168,11 @@ def _attach(tree: int, path: str, identity: "tuple[int, int]") -> None:
     os.close(tree)
 
 
-def _order(talk: int) -> bytes:
+def _order(talk: int) -> "tuple[bytes, bytes]":
     """What is to be done, when somebody says so; without a word the end has come."""
     size = int.from_bytes(_exactly(talk, LENGTH_BYTES), "big")
-    return _exactly(talk, size)
+    kind = _exactly(talk, 1)
+    return kind, _exactly(talk, size - 1)
 
 
 def _exactly(talk: int, size: int) -> bytes:

@@ -98,18 +98,25 @@ class Readiness:
         from skillkit.core.run.warm.spare import Request, Told
         from skillkit.core.run.warm.spares import spares
 
-        waiting = _walls(around, spare.waiting.hook)
-        fits = waiting is not None and spare.command == kind_of(decided) and spare.fits(waiting)
-        spares.note_fit(self._slot(decided), fits=fits)
         placed, reach = around.placed, around.reach
         limit, compiled = reach.process_limits["cpu"], preface.parts if preface else ()
         told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, limit, compiled)
+        names = told.names if spare.waiting.hook.is_renamed else b""
+        is_open = not any(grant.kind == "secret" for grant in decided.grants)  # else all waits for the record
+        if is_open:
+            spare.rename(names)
+        waiting = _walls(around, spare.waiting.hook)
+        fits = waiting is not None and spare.command == kind_of(decided) and spare.fits(waiting)
+        spares.note_fit(self._slot(decided), fits=fits)
         order = spare.order(told, spare.waiting.confined.environment) if fits else None
         if waiting is None or order is None:
             spare.end()
             return None
         attached = attaching(around.sandbox, waiting, reach)  # type: ignore[arg-type]  # else there were none
-        return Handover(spare, Request(attached, told.names if waiting.hook.is_renamed else b"", order))
+        request = Request(attached, names, order)
+        if is_open:
+            spare.attach(request)
+        return Handover(spare, request)
 
     def expect(
         self,

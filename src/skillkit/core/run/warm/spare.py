@@ -26,6 +26,7 @@ LOOK_SECONDS = 0.02
 LENGTH_BYTES = 8
 ANSWER_BYTES = 65_536
 REPORT_BYTES = 4_000_000
+STOP, ATTACH, BECOME = b"s", b"a", b"b"  # for the attacher
 STANDS, DONE, READY, REFUSED, TAKEN = b"w", b".", b"r", b"x", b"k"
 Stamp = tuple[int, int, int]
 
@@ -64,7 +65,7 @@ class Request(NamedTuple):
 
     attached: bytes
     """For the attacher: what goes where."""
-    named: bytes
+    names: bytes
     """For the attacher: words and variables that the kernel shows, where they are set from outside."""
     order: bytes
     """For who waits inside, in its own language; nothing comes after it."""
@@ -95,6 +96,7 @@ class Spare:
         """So many modules are imported."""
         self.is_ready = self.is_spoiled = self.is_taken = self.has_printed = self.has_ended = False
         self._wall_time = time.time_ns()
+        self._is_attached = self._is_named = False
         self._made = made
         self._counted = counted
         self._tidy = tidy
@@ -155,12 +157,18 @@ class Spare:
                 return False
             self._note(rest[LENGTH_BYTES:][:size].split(b"\0")[:-1])
             self.is_ready = True
+            if self.waiting.hook.is_renamed:
+                self._tell_attacher(STOP)
             rest = rest[LENGTH_BYTES + size :]
         self._answers = rest
         self.done += word == DONE
         self.is_taken = self.is_taken or word == TAKEN
         self.is_spoiled = self.is_spoiled or word == REFUSED
         return True
+
+    def _tell_attacher(self, order: bytes) -> None:
+        with suppress(OSError):  # it is gone; that is seen when it is asked for its answer
+            self._talk.sendall(len(order).to_bytes(LENGTH_BYTES, "big") + order)
 
     def _has_written(self) -> bool:
         """A library that prints: where a run needs it, it prints there, and the next spare leaves it out."""
@@ -189,6 +197,23 @@ class Spare:
         """Whether it is what would be started now, and what it has imported is still what would be imported."""
         return self.waiting == waiting and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
+    def attach(self, request: Request) -> None:
+        """Begin to, without waiting: nothing runs by it. Who still imports libraries goes on without, until it must."""
+        if self.is_ready:
+            self._attach(request)
+
+    def rename(self, names: bytes) -> None:
+        """Likewise, as soon as the names are known."""
+        if self.is_ready and self.waiting.hook.is_renamed:
+            self._is_named = True
+            self._tell_attacher(BECOME + names)
+
+    def _attach(self, request: Request) -> None:
+        if self.waiting.hook.is_renamed and not self._is_named:
+            self._tell_attacher(BECOME + request.names)
+        self._is_attached = True
+        self._tell_attacher(ATTACH + request.attached)
+
     def hand_over(
         self, request: Request, is_stopped: Callable[[], bool], on_stop: Callable[[ProcessExit], None]
     ) -> Ahead | None:
@@ -197,8 +222,8 @@ class Spare:
         try:
             if self.waiting.hook.is_renamed:
                 self._become_ready(until, is_stopped)
-            told = (request.attached, request.named)
-            self._talk.sendall(b"".join(len(each).to_bytes(LENGTH_BYTES, "big") + each for each in told))
+            if not self._is_attached:
+                self._attach(request)
             _expect(self._talk.fileno(), DONE)
             _send(self._orders.fileno(), request.order)
             self._orders.close()
