@@ -102,6 +102,7 @@ MAY_WRITE_BY_NAME = {
     "core/run/sandbox/group.py": "the kernel's control groups",
     "core/run/sandbox/keeper.py": "devices and /proc",
     "core/run/sandbox/layers.py": "the work folder, before the script starts",
+    "core/run/sandbox/renamer.py": "the memory of a process that waits, in /proc",
     "core/run/scope.py": "the kernel's control groups",
     "core/run/tiers.py": "a new temporary folder",
     "core/run/work.py": "a new temporary folder",
