@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.running import kinds, made_manager
-from support.warm_runs import WARM, needs_spares, wait_for_spare
+from support.warm_runs import WARM, needs_spares, only, wait_for_spare
 
 from skillkit import ApprovalDeclinedError, ScriptPolicy, SkillManager
+from skillkit.core.run.sandbox.waiting import Hook
+from skillkit.core.run.warm import python
 from skillkit.core.run.warm.spares import spares
 from skillkit.core.values.runs import Decision
 from skillkit.testing import ScriptedApprover
@@ -92,6 +96,60 @@ def test_a_python_that_reads_no_variables_never_runs_ahead(tmp_path: Path, start
             manager.execute_skill_script("demo", "run")
             wait_for_spare(1.0)
             assert len(kinds(tmp_path)) == 2 * number
+
+
+def test_a_script_that_is_there_already_never_starts_where_python_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Walls without mounts: Python would go on to the script where what makes it wait cannot be loaded."""
+    text = "import os\nopen(os.path.expanduser('~/trace'), 'a').write('x')\n"
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(b"no archive")
+    (tmp_path / "control.py").write_text(text)
+    home = {"HOME": str(tmp_path), "PYTHONPATH": str(broken)}
+    subprocess.run([sys.executable, str(tmp_path / "control.py")], env=home, check=True)
+    assert (tmp_path / "trace").read_text() == "x"  # the control: it goes on
+    (tmp_path / "trace").unlink()
+    monkeypatch.setattr(python, "hook", lambda: Hook(broken.read_bytes(), ""))
+    with only("landlock"), made_manager(tmp_path, {"scripts/run.py": text}, policy=POLICY) as manager:
+        for number in (1, 2, 3):
+            assert manager.execute_skill_script("demo", "run").isolation.start == "cold"
+            assert not wait_for_spare(1.0)
+            assert [each.read_text() for each in tmp_path.rglob("trace")] == ["x" * number]
+            assert kinds(tmp_path) == ["started", "finished"] * number
+
+
+LEAVE_WITHOUT_NAMESPACES = """
+import json, os, sys, subprocess, tempfile
+seen = [sorted(os.listdir(place)) for place in (tempfile.gettempdir(), os.environ["SKILL_WORK_DIR"])]
+seen += [getattr(json, "left", None), os.environ.get("LEFT"), sorted(os.listdir("/proc/self/fd"))]
+for place in (tempfile.gettempdir(), os.environ["SKILL_WORK_DIR"]):
+    open(os.path.join(place, "left"), "w").write("x")
+json.left = os.environ["LEFT"] = "x"
+subprocess.Popen(["sleep", "30"], start_new_session=True)
+print(seen)
+"""
+
+
+def test_two_warm_runs_without_namespaces_share_nothing(tmp_path: Path) -> None:
+    with only("landlock"), ready(tmp_path, {"scripts/run.py": LEAVE_WITHOUT_NAMESPACES}) as manager:
+        results = []
+        for _ in range(2):
+            results.append(manager.execute_skill_script("demo", "run"))
+            assert wait_for_spare()
+    assert [(each.isolation.start, each.isolation.tier) for each in results] == [("warm", "landlock")] * 2
+    assert results[0].stdout == results[1].stdout
+    assert "left" not in results[1].stdout
+
+
+def test_without_mounts_a_run_with_a_workspace_or_a_granted_folder_is_cold(tmp_path: Path) -> None:
+    """What these walls open cannot be opened later, and nothing of the user's is open while somebody waits."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    with only("landlock"), made_manager(tmp_path, {"scripts/run.py": "pass\n"}, policy=POLICY) as manager:
+        for _ in range(2):
+            assert manager.execute_skill_script("demo", "run", workspace=workspace).isolation.start == "cold"
+            assert not wait_for_spare(0.5)
 
 
 # After a change it is never used, and gone with the next decision.

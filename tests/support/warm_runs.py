@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,6 +16,7 @@ from skillkit import ScriptPolicy
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.run import warm
 from skillkit.core.run.place import Here, Place
+from skillkit.core.run.reach import runs_in_place
 from skillkit.core.run.warm.spare import Spare, Unready
 from skillkit.core.run.warm.spares import spares
 from skillkit.core.run.work import open_home
@@ -45,6 +48,7 @@ class _MadeWhenAsked(warm.Readiness):
     """Instead of one that expects the next run."""
 
     policy: ScriptPolicy
+    in_place = False
 
     def __init__(self, here: Here) -> None:
         super().__init__()
@@ -53,7 +57,8 @@ class _MadeWhenAsked(warm.Readiness):
     def take(self, command: ScriptCommand) -> Spare | None:
         here, kind, fed = self._here, warm.kind_of(command), bool(command.stdin)
         try:
-            ahead = partial(here._ahead, home=open_home(here.homes, kind, self.policy))
+            home = open_home(here.homes, kind, self.policy)
+            ahead = partial(here._ahead, home=home, in_place=self.in_place)
             tidy = here.work_folders.tidy
             spare = warm.make_spare(kind, self.policy, ahead, tidy, 1 << 30, own_only=False, has_input=fed)
         except (Unready, SkillKitError, OSError, ValueError):
@@ -80,6 +85,7 @@ def _force(monkeypatch: pytest.MonkeyPatch) -> None:
     def with_policy(self: Here, prepared: Any, policy: ScriptPolicy, **options: Any) -> Place:
         if isinstance(self.warm, _MadeWhenAsked):
             self.warm.policy = policy
+            self.warm.in_place = runs_in_place(prepared, policy, mounts=self._sandbox().shows_snapshot)
         return prepare(self, prepared, policy, **options)
 
     def counted(self: Place, control: Any) -> Any:
@@ -121,6 +127,23 @@ def wait_for_spare(seconds: float = READY_SECONDS, count: int = 1) -> bool:
     while spares.count() < count and time.monotonic() < until:
         time.sleep(0.005)
     return spares.count() >= count
+
+
+@contextmanager
+def only(tier: str) -> Iterator[None]:
+    """As if this machine had no other kind of walls."""
+    from skillkit.core.run import tiers
+    from skillkit.core.run.sandbox.choose import Choice
+
+    usual = vars(tiers)["this_machines"]
+    sandbox = next((each.sandbox for each in tiers.machine_tiers() if each.tier == tier and each.sandbox), None)
+    if sandbox is None:
+        pytest.skip(f"no {tier}")
+    vars(tiers)["this_machines"] = Choice({tier: lambda: sandbox})
+    try:
+        yield
+    finally:
+        vars(tiers)["this_machines"] = usual
 
 
 def cold_and_warm(folder: Any, text: str, files: dict[str, str], *, policy: Any = None, **call: Any) -> Any:

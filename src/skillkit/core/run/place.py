@@ -187,7 +187,7 @@ class Here:
             guarding = None
             if guarded is not NOTHING_GUARDED:
                 guarding = made.enter_context(Guarding(self._guard, guarded))
-            spare = self.warm.take(decided) if self.warm and mounts else None
+            spare = self.warm.take(decided) if self.warm else None
             work = spare.work if spare else self.work_folders.new_for(command)
             made.callback(self.work_folders.tidy, work)
             if spare:
@@ -267,17 +267,20 @@ class Here:
     def expect(self, place: Place, prepared: PreparedRun, policy: ScriptPolicy) -> None:
         """After a run that nobody was asked about: the next one may find everything ready."""
         is_allowed = prepared.decision is Decision.ALLOW and not prepared.command.is_program
-        if self.warm and is_allowed and self._sandbox().shows_snapshot and mounter_works():
-            ahead = partial(self._ahead, home=place.home)
+        if self.warm and is_allowed and (mounter_works() or not self._sandbox().shows_snapshot):
+            ahead = partial(self._ahead, home=place.home, in_place=place.source == "folder")
             self.warm.expect(prepared.command, policy, ahead, self.work_folders.tidy)
 
     def _ahead(
-        self, command: ScriptCommand, policy: ScriptPolicy, made: ExitStack, *, home: Home | None
+        self, command: ScriptCommand, policy: ScriptPolicy, made: ExitStack, *, home: Home | None, in_place: bool
     ) -> tuple[Around, Path, Path]:
         """As for a run, but for what is guarded and its home, which are seen to when there is one."""
-        snapshot, copies = self.copy(command, made), held_copies(command, self.snapshots, made)
-        work = self.work_folders.new_for(command)
-        return self._around(command, policy, work, snapshot, NOTHING_GUARDED, home, copies), work, snapshot
+        mounts = self._sandbox().shows_snapshot
+        snapshot = command.base_directory if in_place else self.copy(command, made)
+        copies = held_copies(command, self.snapshots, made) if mounts else {}
+        started = command if mounts or in_place else relocate(command, snapshot)
+        seen = (self.work_folders.new_for(command), snapshot if mounts else None, NOTHING_GUARDED, home, copies)
+        return self._around(started, policy, *seen), seen[0], snapshot
 
     def _begin_guard(self, command: ScriptCommand, policy: ScriptPolicy, sandbox: Sandbox) -> Guarded:
         """What inside the folders that the script may write stays as it is."""

@@ -167,9 +167,12 @@ HOLD = (
 )
 
 
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_owner_leaves_nothing(tmp_path: Path, number: int) -> None:
-    with owner(tmp_path, HOLD) as process:
+def test_a_killed_owner_leaves_nothing(tmp_path: Path, number: int, tier: str) -> None:
+    with owner(
+        tmp_path, f"from support.warm_runs import only; walls = only({tier!r}); walls.__enter__(); {HOLD}"
+    ) as process:
         assert process.stdout
         mark = process.stdout.readline().strip()
         assert mark

@@ -52,17 +52,26 @@ FIELDS_OF_ENVIRONMENT = slice(47, 49)  # of /proc/self/stat after the name: wher
 def main() -> NoReturn:
     """Start the command named on the command line and end as it does."""
     separator = sys.argv.index("--")
-    instructions, program = (attempt("instructions", _content, int(number)) for number in sys.argv[1:separator])
+    first, second, *hook = map(int, sys.argv[1:separator])
+    instructions, program = (attempt("instructions", _content, number) for number in (first, second))
     # Read where the kernel keeps it: Python may have added to its own copy.
     entries = attempt("environment", _file, "/proc/self/environ").split(b"\0")
     environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-    launch(attempt("instructions", _parse, instructions.decode()), program, sys.argv[separator + 1 :], environment)
+    if hook:
+        environment[b"PYTHONPATH"] = b"/proc/self/fd/%d" % hook[0]
+        environment[b"WARM_DESCRIPTORS"] = b",".join(b"%d" % each for each in hook)
+    parsed = attempt("instructions", _parse, instructions.decode())
+    launch(parsed, program, sys.argv[separator + 1 :], environment, hook)
 
 
 def launch(
-    instructions: layers.Instructions, program: bytes, argv: list[str], environment: dict[bytes, bytes]
+    instructions: layers.Instructions,
+    program: bytes,
+    argv: list[str],
+    environment: dict[bytes, bytes],
+    hook: list[int] | None = None,
 ) -> NoReturn:
-    """Fork the keeper, which forks the script."""
+    """Fork the keeper, which forks the script; one with a hook waits before it, and is watched until it does."""
     attempt("supervisor", prepare_to_wait)
     lifelines, marks = attempt("supervisor", kept_descriptors)
     tie, tie_end = attempt("supervisor", os.pipe)
@@ -73,7 +82,9 @@ def launch(
         attempt("supervisor", layers.become_subreaper)
         script = attempt("supervisor", os.fork)  # noqa: TID251 - as above
         if script == 0:
-            start(instructions, program, argv, environment, marks)
+            start(instructions, program, argv, environment, marks, hook or [])
+        if hook:
+            watch_over(script, argv, hook)
         forget_environment()
         wait_for(script, [tie, *lifelines], kept=[])
     wait_for(keeper, lifelines, kept=[tie_end])
@@ -100,15 +111,26 @@ def start(
     argv: list[str],
     environment: dict[bytes, bytes],
     marks: list[int],
+    hook: list[int],
 ) -> NoReturn:
     """Become the script; every layer must hold first."""
     attempt("session", begin_session)
+    if hook:
+        from . import gate  # most runs have no use for it
+
+        attempt("gate", gate.be_watched)
     for layer, apply in layers.LAYERS.items():
         attempt(layer, apply, instructions)
-    attempt("descriptors", close_descriptors, [0, 1, 2, *marks, *prefaced(environment)])
+    attempt("descriptors", close_descriptors, [0, 1, 2, *marks, *hook, *prefaced(environment)])
     attempt("seccomp", layers.set_filter, program)
     attempt("exec", os.execve, argv[0], argv, environment)  # noqa: TID251 - as above
     raise AssertionError(argv)  # a program that was started does not return
+
+
+def watch_over(script: int, argv: list[str], hook: list[int]) -> None:
+    from . import gate
+
+    attempt("gate", gate.watch, script, os.fsencode(argv[1]), hook[1])
 
 
 def begin_session() -> None:

@@ -61,7 +61,11 @@ def make_folders(instructions: Instructions) -> None:
             if not stat.S_ISDIR(os.lstat(folder).st_mode):
                 raise
     for link, target in instructions["links"].items():
-        os.symlink(target, link)
+        try:
+            os.symlink(target, link)
+        except FileExistsError:  # of one that waited in vain; nothing has run here
+            if os.readlink(link) != target:
+                raise
 
 
 def set_limits(instructions: Instructions) -> None:

@@ -9,6 +9,7 @@ is no script that could start, whatever the interpreter does. What cannot be spl
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -26,10 +27,11 @@ from skillkit.core.run.sandbox.bubblewrap import (
     mounter_lines,
     option_for,
 )
+from skillkit.core.run.sandbox.landlock import LandlockSandbox
 from skillkit.core.run.sandbox.machine import Mount, Mounts, mounts_for
 from skillkit.core.values.runs import Isolation
 
-__all__ = ["Hook", "Waiting", "attaching", "walls_ahead"]
+__all__ = ["Hook", "Waiting", "attaching", "limits_ahead", "walls_ahead"]
 
 ANYTHING = (-1, -1)
 
@@ -59,6 +61,8 @@ class Waiting(NamedTuple):
     stage: str
     hook: Hook
     identities: tuple[tuple[str, tuple[int, int]], ...]
+    is_put_together: bool = True
+    """Whether something is attached late at all; walls without mounts are whole from the beginning."""
 
 
 def walls_ahead(
@@ -96,6 +100,28 @@ def walls_ahead(
     sources = {mount.source for mount in (*early, *late)}
     judged = tuple(sorted((path, seen) for path, seen in reach.identities.items() if path in sources))
     return Waiting(confined, tuple(late), reach.work, hook, judged)
+
+
+def limits_ahead(
+    sandbox: LandlockSandbox, argv: tuple[str, ...], environment: Mapping[str, str], reach: Reach, hook: Hook
+) -> Waiting | None:
+    """Walls without mounts, whole from the beginning but for processor time; None where a run has to put them up.
+
+    What they open cannot be opened later, so nothing of the user's may be in it: neither workspace nor granted paths.
+    """
+    if reach.network or reach.opens_folders:
+        return None
+    confined = sandbox.confine(argv, "/", environment, reach)
+    instructions, program = confined.contents
+    told = json.loads(instructions)
+    del told["limits"]["RLIMIT_CPU"]
+    words = list(confined.argv)
+    end = words.index("--")
+    words[end:end] = [descriptor(number) for number in (2, 3, 4)]
+    contents = (json.dumps(told).encode(), program, hook.content)
+    ahead = confined._replace(argv=tuple(words), contents=contents, isolation=Isolation(tier=sandbox.tier))
+    judged = tuple(sorted(reach.identities.items()))
+    return Waiting(ahead, (), reach.work, hook, judged, is_put_together=False)
 
 
 def _shown(hook: Hook, descriptors: Sequence[str]) -> list[str]:

@@ -99,8 +99,8 @@ class Readiness:
         from skillkit.core.run.warm.spares import spares
 
         placed, reach = around.placed, around.reach
-        limit, compiled = reach.process_limits["cpu"], preface.parts if preface else ()
-        told = Told(placed.argv, placed.script_arguments, environment, placed.cwd, limit, compiled)
+        known = (environment, placed.cwd, reach.process_limits["cpu"], around.sandbox.shows_snapshot)
+        told = Told(placed.argv, placed.script_arguments, *known, preface.parts if preface else ())
         names = told.names if spare.waiting.hook.is_renamed else b""
         is_open = not any(grant.kind == "secret" for grant in decided.grants)  # else all waits for the record
         if is_open:
@@ -112,7 +112,7 @@ class Readiness:
         if waiting is None or order is None:
             spare.end()
             return None
-        attached = attaching(around.sandbox, waiting, reach)  # type: ignore[arg-type]  # else there were none
+        attached = attaching(around.sandbox, waiting, reach) if waiting.is_put_together else b""  # type: ignore[arg-type]
         request = Request(attached, names, order)
         if is_open:
             spare.attach(request)
@@ -180,11 +180,15 @@ def kind_of(command: ScriptCommand) -> ScriptCommand:
 def _walls(around: Around, hook: Hook) -> Waiting | None:
     """What would be started ahead for this run; None where it has to start cold."""
     from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
-    from skillkit.core.run.sandbox.waiting import walls_ahead
+    from skillkit.core.run.sandbox.landlock import LandlockSandbox
+    from skillkit.core.run.sandbox.waiting import limits_ahead, walls_ahead
 
-    if not isinstance(around.sandbox, BubblewrapSandbox):
-        return None
-    return walls_ahead(around.sandbox, _beginning(around.placed), around.environment, around.reach, hook)
+    started = (_beginning(around.placed), around.environment, around.reach, hook)
+    if isinstance(around.sandbox, BubblewrapSandbox):
+        return walls_ahead(around.sandbox, *started)
+    if isinstance(around.sandbox, LandlockSandbox):
+        return limits_ahead(around.sandbox, *started)
+    return None
 
 
 def _beginning(placed: ScriptCommand) -> tuple[str, ...]:
@@ -192,13 +196,17 @@ def _beginning(placed: ScriptCommand) -> tuple[str, ...]:
 
 
 def _way(kind: ScriptCommand, around: Around, snapshot: Path, most_imports: int, *, own_only: bool) -> Way | None:
-    from skillkit.core.run.sandbox.bubblewrap import BubblewrapSandbox
+    from skillkit.core.run.sandbox.landlock import LandlockSandbox
     from skillkit.core.run.warm.ways import way_of
 
-    if not isinstance(around.sandbox, BubblewrapSandbox):
-        return None
-    environment = around.sandbox.inner_environment(around.environment, around.reach)
-    return way_of(kind, _beginning(around.placed), environment, snapshot, most_imports, own_only=own_only)
+    placed = around.placed
+    environment = around.sandbox.confine(placed.argv, placed.cwd, around.environment, around.reach).environment
+    if isinstance(around.sandbox, LandlockSandbox):
+        # What these walls open is open from the beginning, so nothing but the standard library is met before the run.
+        own_only = True
+        if kind.interpreter != "python3":
+            return None
+    return way_of(kind, _beginning(placed), environment, snapshot, most_imports, own_only=own_only)
 
 
 def make_spare(

@@ -21,7 +21,6 @@ WAIT = (
 )
 # What the runner sets itself, and what means the same however long before a run Python starts.
 HARMLESS = {"PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONHASHSEED"}
-OF_ITS_OWN = ("PYTHONUSERBASE", "/tmp/.python")  # noqa: S108 - inside the walls
 WORDS = 2  # the interpreter and its script: options may keep it from reading what makes it wait
 LONGEST_SCRIPT = 1_000_000
 LENGTH_BYTES = 8
@@ -31,7 +30,8 @@ Import = tuple[str, tuple[str, ...]]
 def can_wait(words: tuple[str, ...], environment: Mapping[str, str]) -> bool:
     """Whether this Python starts as any other does."""
     steering = [name for name in environment if name.startswith("PYTHON") and name not in HARMLESS]
-    return len(words) == WORDS and all((name, environment[name]) == OF_ITS_OWN for name in steering)
+    of_its_own = ("PYTHONUSERBASE", f"{environment.get('TMPDIR')}/.python")  # nothing is there when it starts
+    return len(words) == WORDS and all((name, environment[name]) == of_its_own for name in steering)
 
 
 @cache
@@ -54,8 +54,11 @@ def framed(order: Mapping[str, object]) -> bytes:
 
 def request(told: Told, _: Mapping[str, str]) -> bytes:
     """What one run brings along."""
-    order = {"words": told.arguments, "environment": dict(told.environment), "compiled": told.compiled}
-    return framed({**order, "folder": told.folder, "cpu_seconds": told.cpu_seconds})
+    order = {"words": told.arguments, "environment": dict(told.environment), "folder": told.folder}
+    # What puts up the walls says in a variable where a run begins; only those with mounts do.
+    variables = {"PWD": told.folder} if told.has_mounts else {}
+    seconds = (told.cpu_seconds, told.cpu_seconds + (not told.has_mounts))
+    return framed({**order, "variables": variables, "cpu_seconds": seconds, "compiled": told.compiled})
 
 
 def shadows(files: Iterable[str], script: str) -> frozenset[str]:

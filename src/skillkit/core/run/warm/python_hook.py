@@ -185,7 +185,7 @@ def _take_on(request, mark) -> None:
     sys.argv[1:] = request["words"]
     getattr(sys, "orig_argv", []).extend(request["words"])
     os.chdir(request["folder"])
-    variables = {**request["environment"], MARK: mark, "PWD": request["folder"]}
+    variables = {**request["environment"], MARK: mark, **request["variables"]}
     os.environ.clear()
     os.environ.update(variables)
     was_there = "_ctypes" in sys.modules
@@ -203,7 +203,7 @@ def _take_on(request, mark) -> None:
         return Call(address)(*(Long(each) if isinstance(each, int) else each for each in arguments))
 
     _rename(call, request["words"], variables)
-    _limit(call, request["cpu_seconds"])
+    _limit(call, *request["cpu_seconds"])
     if not was_there:
         del sys.modules["_ctypes"]
 
@@ -235,10 +235,11 @@ def _rename(call, words, variables) -> None:
         raise OSError("the command line cannot be changed")
 
 
-def _limit(call, seconds) -> None:
+def _limit(call, soft, hard) -> None:
     """Processor time counts from here on."""
     used = int(sys.modules["time"].process_time())
-    if call("setrlimit", RLIMIT_CPU, (seconds + used).to_bytes(WORD, sys.byteorder) * 2):
+    sizes = ((each + used).to_bytes(WORD, sys.byteorder) for each in (soft, hard))
+    if call("setrlimit", RLIMIT_CPU, b"".join(sizes)):
         raise OSError("the processor time cannot be limited")
 
 

@@ -40,6 +40,7 @@ class Told(NamedTuple):
     environment: Mapping[str, str]
     folder: str
     cpu_seconds: int
+    has_mounts: bool = True
     compiled: tuple[bytes, ...] = ()
     """Of the skill's modules, for Python."""
 
@@ -109,14 +110,21 @@ class Spare:
         """Walls up, nothing of the user's in them, the interpreter on its way."""
         with ExitStack() as given:
             told, info = _pipe(self._made, given)
-            may_go, self._go = _pipe(given, self._made)
+            may_go, go = _pipe(given, self._made)
             self.answers, answer = _pipe(self._made, given)
             orders, writer = os.pipe()
             given.callback(os.close, orders)
             self._orders = self._made.enter_context(os.fdopen(writer, "wb", buffering=0))
-            handed = (info, may_go, answer, orders)
+            handed = (info, may_go, answer, orders) if self.waiting.is_put_together else (answer, orders)
             self._process = start_ahead(self._counted._replace(handed=handed), has_input=has_input)
             self._made.callback(self._process.end)
+        if self.waiting.is_put_together:
+            self._enter(told)
+            os.write(go, b"go\n")
+        _send(self._orders.fileno(), order)
+
+    def _enter(self, told: int) -> None:
+        """Have somebody inside who takes off what is staged."""
         inside = told_of_inside(told)
         _expect(self.answers, STANDS)
         mounts = os.open(f"/proc/{inside['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
@@ -130,8 +138,6 @@ class Spare:
         self._made.callback(self._talk.close)
         self._attacher = sender_of(self._talk)
         _expect(self._talk.fileno(), DONE)
-        os.write(self._go, b"go\n")
-        _send(self._orders.fileno(), order)
 
     # While it waits.
 
@@ -199,7 +205,7 @@ class Spare:
 
     def attach(self, request: Request) -> None:
         """Begin to, without waiting: nothing runs by it. Who still imports libraries goes on without, until it must."""
-        if self.is_ready:
+        if self.is_ready and self.waiting.is_put_together:
             self._attach(request)
 
     def rename(self, names: bytes) -> None:
@@ -222,9 +228,10 @@ class Spare:
         try:
             if self.waiting.hook.is_renamed:
                 self._become_ready(until, is_stopped)
-            if not self._is_attached:
-                self._attach(request)
-            _expect(self._talk.fileno(), DONE)
+            if self.waiting.is_put_together:
+                if not self._is_attached:
+                    self._attach(request)
+                _expect(self._talk.fileno(), DONE)
             _send(self._orders.fileno(), request.order)
             self._orders.close()
             while not (self.is_taken or self.is_spoiled or time.monotonic() > until or is_stopped()):
