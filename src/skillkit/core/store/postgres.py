@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ CONNECT_SECONDS = 5
 WAIT_SECONDS = 30.0
 """For a connection of the pool, which many threads of a process may want at once."""
 MOST_CONNECTIONS = 8
+TRUSTED_SECONDS = 1.0
 
 _MARKED = re.compile(r"^-- version \d+$", re.MULTILINE)
 _VERSION = "select key, value from meta where key in ('world', 'version')"
@@ -234,6 +236,8 @@ class _Pools:
 
 
 _POOLS = _Pools()
+_USED: weakref.WeakKeyDictionary[psycopg.Connection[Any], float] = weakref.WeakKeyDictionary()
+"""When each was lent last."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_POOLS.forget_lock)
 
@@ -250,9 +254,19 @@ def _new_pool(address: WorldAddress) -> ConnectionPool[Any]:
         max_size=MOST_CONNECTIONS,
         num_workers=1,
         open=True,
-        check=ConnectionPool.check_connection,
+        check=_require_alive,
         name="skillkit",
     )
+
+
+def _require_alive(connection: psycopg.Connection[Any]) -> None:
+    """One that was used just now is not asked whether it is there: that costs as much as what it is wanted for."""
+    from psycopg_pool import ConnectionPool
+
+    now = time.monotonic()
+    if now - _USED.get(connection, 0.0) > TRUSTED_SECONDS:
+        ConnectionPool.check_connection(connection)
+    _USED[connection] = now
 
 
 def connect(address: WorldAddress) -> psycopg.Connection[Any]:
