@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +113,8 @@ def _free_port() -> int:
             return port
 
 
-def _says(port: int, asked: bytes, expected: bytes) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+def _says(port: int, asked: bytes, expected: bytes, host: str = "127.0.0.1") -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=2) as connection:
         connection.settimeout(2)
         connection.sendall(asked)
         return connection.recv(64).startswith(expected)
@@ -135,20 +135,30 @@ def _environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def redis() -> Iterator[Broker]:
-    """A Redis that keeps its messages in a file, as one in use does."""
+def redis(addresses: Sequence[str] = ("127.0.0.1",)) -> Iterator[Broker]:
+    """A Redis that keeps its messages in a file, as one in use does; its url is that of the first address."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("Redis is not installed: tools/system-packages")
     with _folder() as folder:
         port, data = _free_port(), folder / "data"
-        settings = {"port": port, "bind": "127.0.0.1", "dir": data, "appendonly": "yes", "save": "", "daemonize": "no"}
-        words = [program, *(str(word) for name, value in settings.items() for word in (f"--{name}", value))]
+        settings = {
+            "port": port,
+            "bind": " ".join(addresses),
+            "protected-mode": "no",
+            "dir": data,
+            "appendonly": "yes",
+            "save": "",
+            "daemonize": "no",
+        }
+        words = [program]
+        for name, value in settings.items():
+            words += [f"--{name}", *(str(value).split() or [""])]
         broker = Broker(
-            f"redis://127.0.0.1:{port}/0",
+            f"redis://{addresses[0]}:{port}/0",
             data,
             words,
-            lambda: _says(port, b"PING\r\n", b"+PONG"),
+            lambda: _says(port, b"PING\r\n", b"+PONG", addresses[0]),
             _environment(folder),
         )
         try:

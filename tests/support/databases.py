@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,8 @@ def _account() -> str | None:
 
 
 @contextlib.contextmanager
-def running_server() -> Iterator[Database]:
+def running_server(addresses: Sequence[str] = ()) -> Iterator[Database]:
+    """On a socket in a folder; on addresses of this machine too, for those of their networks, if any are named."""
     initdb, server, account = _program("initdb"), _program("postgres"), _account()
     with tempfile.TemporaryDirectory(prefix="skillkit-pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -122,8 +123,8 @@ def running_server() -> Iterator[Database]:
             capture_output=True,
             **settings,
         )
-        (data / "pg_hba.conf").write_text(HBA)
-        options = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off"}
+        (data / "pg_hba.conf").write_text(HBA + "".join(f"host all all {each}/24 trust\n" for each in addresses))
+        options = {"listen_addresses": ",".join(addresses), "unix_socket_directories": str(folder), "fsync": "off"}
         words = [word for each in options.items() for word in ("-c", "=".join(each))]
 
         def start() -> subprocess.Popen[bytes]:

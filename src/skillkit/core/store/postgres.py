@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import platform
 import re
+import select
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +41,6 @@ CONNECT_SECONDS = 5
 WAIT_SECONDS = 30.0
 """For a connection of the pool, which many threads of a process may want at once."""
 MOST_CONNECTIONS = 8
-TRUSTED_SECONDS = 1.0
 
 _MARKED = re.compile(r"^-- version \d+$", re.MULTILINE)
 _VERSION = "select key, value from meta where key in ('world', 'version')"
@@ -236,8 +235,6 @@ class _Pools:
 
 
 _POOLS = _Pools()
-_USED: weakref.WeakKeyDictionary[psycopg.Connection[Any], float] = weakref.WeakKeyDictionary()
-"""When each was lent last."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_POOLS.forget_lock)
 
@@ -260,13 +257,15 @@ def _new_pool(address: WorldAddress) -> ConnectionPool[Any]:
 
 
 def _require_alive(connection: psycopg.Connection[Any]) -> None:
-    """One that was used just now is not asked whether it is there: that costs as much as what it is wanted for."""
+    """Asks the server only where it said something unasked, as it does before it goes: to ask is a round trip."""
     from psycopg_pool import ConnectionPool
 
-    now = time.monotonic()
-    if now - _USED.get(connection, 0.0) > TRUSTED_SECONDS:
-        ConnectionPool.check_connection(connection)
-    _USED[connection] = now
+    if hasattr(select, "poll"):
+        waiting = select.poll()
+        waiting.register(connection.fileno(), select.POLLIN)
+        if not waiting.poll(0):
+            return
+    ConnectionPool.check_connection(connection)
 
 
 def connect(address: WorldAddress) -> psycopg.Connection[Any]:
