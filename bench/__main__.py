@@ -9,7 +9,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import hosts, inline, needs, packages, page, reading, running, sources, tokens, walls, warm
+from bench import fleet, hosts, inline, needs, packages, page, reading, running, sources, tokens, walls, warm
 from bench.runner import Row
 
 PARTS = {
@@ -21,6 +21,7 @@ PARTS = {
     "Network by host": hosts.rows,
     "Prepared packages": packages.rows,
     "Where skills come from": sources.rows,
+    "Many machines": fleet.rows,
     "The approval page": page.rows,
     "Commands in model output": inline.rows,
     "What a model reads before it calls anything": tokens.rows,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import select
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -250,9 +251,21 @@ def _new_pool(address: WorldAddress) -> ConnectionPool[Any]:
         max_size=MOST_CONNECTIONS,
         num_workers=1,
         open=True,
-        check=ConnectionPool.check_connection,
+        check=_require_alive,
         name="skillkit",
     )
+
+
+def _require_alive(connection: psycopg.Connection[Any]) -> None:
+    """Asks the server only where it said something unasked, as it does before it goes: to ask is a round trip."""
+    from psycopg_pool import ConnectionPool
+
+    if hasattr(select, "poll"):
+        waiting = select.poll()
+        waiting.register(connection.fileno(), select.POLLIN)
+        if not waiting.poll(0):
+            return
+    ConnectionPool.check_connection(connection)
 
 
 def connect(address: WorldAddress) -> psycopg.Connection[Any]:
