@@ -34,7 +34,7 @@ def _volumes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
     return found
 
 
-@click.command("worker")
+@click.command("worker", short_help="Run what is ordered for a shared world, in own walls.")
 @click.option("--broker", metavar="ADDRESS", help="The broker, else $SKILLKIT_BROKER: redis://..., amqp://...")
 @click.option("--queues", metavar="NAMES", help="Take from these queues, not from those of its interpreters.")
 @click.option("--label", "labels", multiple=True, help="Take runs for this label too (repeatable).")
