@@ -10,7 +10,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.running import anybody_runs, made_manager, records_of, wait_for
@@ -296,7 +296,8 @@ def test_an_interrupt_while_a_run_is_handed_over_ends_it_and_is_on_record(tmp_pa
         assert is_gone(pid)
     last = records_of(tmp_path)[-1]
     assert last.kind == "finished"
-    assert (last.fields["signal"], last.fields["isolation"]["start"]) == ("SIGKILL", "warm")
+    isolation = cast("dict[str, str]", last.fields["isolation"])
+    assert (last.fields["signal"], isolation["start"]) == ("SIGKILL", "warm")
 
 
 def test_memory_of_those_who_attach_is_counted(tmp_path: Path) -> None:

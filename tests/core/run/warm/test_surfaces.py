@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from support.chats import ChatTerminal, chat_words
@@ -23,7 +24,7 @@ PAUSE_SECONDS = 1.0
 def starts(folder: Path) -> list[str]:
     """How each run on record was started."""
     finished = [each for each in records_of(folder) if each.kind == "finished"]
-    return [each.fields["isolation"]["start"] for each in finished]
+    return [cast("dict[str, str]", each.fields["isolation"])["start"] for each in finished]
 
 
 def until_warm(folder: Path, run: Callable[[], object]) -> list[str]:
