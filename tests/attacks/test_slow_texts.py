@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from support.skill_folders import skill_folder
 from skillkit import GUARDED, SkillManager
 from skillkit.core.ask.risk import risk_flags
 from skillkit.core.models.digest import manifest_of
+from skillkit.core.values.text import toml_of
 from skillkit.integrations.functions import SkillFunctions
 from skillkit.integrations.inline import InlineProcessor
 
@@ -174,3 +176,54 @@ def test_a_megabyte_of_such_text_is_loaded(tmp_path: Path, unit: str) -> None:
     command = [sys.executable, "-c", LOAD, str(tmp_path / "skills"), str(tmp_path / "state")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (ended.stdout, ended.stderr) == ("ok\n", "")
+
+
+LONG_KEYS = {
+    "plain": "a" + ".a" * 30_000 + " = 1\n",
+    "spaced": "a" + " . a" * 30_000 + " = 1\n",
+    "quoted": '" "' + '." "' * 30_000 + " = 1\n",
+    "long words": "a" * 70 + f".{'a' * 70}" * 1_700 + " = 1\n",
+    "a table": "[a" + ".a" * 60_000 + "]\n",
+    "inside": "x = {a" + ".a" * 30_000 + " = 1}\n",
+    "quotes that do not close": '"' + '\\"' * 30_000 + "." * 101 + "\n",
+}
+
+
+@pytest.mark.parametrize("key", LONG_KEYS)
+def test_a_long_key_in_somebody_elses_toml_is_refused_at_once(tmp_path: Path, key: str) -> None:
+    """The library for TOML takes the square of its length: half a minute for the first of these."""
+    code = """
+import sys
+from pathlib import Path
+from skillkit.core.exceptions import SkillKitError
+from skillkit.core.find.needs.manifests import block_facts, manifest_facts
+from skillkit.packages.skill_lock import python_pins_of
+from skillkit.sources.lock import read_lock
+folder = Path(sys.argv[1])
+text = (folder / "uv.lock").read_text()
+manifest_facts("pyproject.toml", text)
+block_facts("# /// script\\n# " + text + "# ///\\n")
+for read in (lambda: python_pins_of(folder), lambda: read_lock(folder / "skills.lock")):
+    try:
+        read()
+    except SkillKitError:
+        pass
+print("done")
+"""
+    for name in ("uv.lock", "skills.lock", "requirements.lock"):
+        (tmp_path / name).write_text(LONG_KEYS[key])
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    began = resource_of_children()
+    said = subprocess.run(words, check=True, capture_output=True, text=True)
+    assert said.stdout == "done\n"
+    assert resource_of_children() - began < 8, "seconds of the processor; unguarded it is a minute"
+
+
+def resource_of_children() -> float:
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
+def test_usual_manifests_with_many_dots_are_read() -> None:
+    listed = ", ".join(f'"package-{number}==1.2.{number}"' for number in range(200))
+    assert toml_of(f"[project]\ndependencies = [{listed}]\n")["project"]["dependencies"][199] == "package-199==1.2.199"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from skillkit.core.values.text import toml_of
 from skillkit.packages.values import PackagesError
 from skillkit.packages.wanted import require_plain
 
@@ -110,8 +110,8 @@ def _pin_in(written: str, place: str) -> tuple[str, Pin]:
 
 def _of_uv(text: str, name: str) -> Iterator[tuple[str, Pin]]:
     try:
-        listed = tomllib.loads(text).get("package", [])
-    except (ValueError, RecursionError) as error:
+        listed = toml_of(text).get("package", [])
+    except ValueError as error:
         raise PackagesError(f"{name}: it is no lock of uv's: {error}.") from error
     for each in listed if isinstance(listed, list) else ():
         package, source = str(each.get("name", "")), each.get("source", {})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -18,6 +17,7 @@ from packaging.utils import canonicalize_name
 from skillkit.core.find.needs.files import SkillFiles, code_at, files_of
 from skillkit.core.models import Skill
 from skillkit.core.values.needs import Need
+from skillkit.core.values.text import toml_of
 from skillkit.packages.values import PackagesError, Wanted
 
 __all__ = ["require_plain", "wanted_of"]
@@ -176,8 +176,8 @@ def _pyproject(text: str) -> list[str]:
 
 def _toml(text: str) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):
+        return toml_of(text)
+    except ValueError:
         return {}
 
 

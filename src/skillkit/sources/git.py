@@ -47,6 +47,7 @@ VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": "https:ssh:file",
     "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_NO_LAZY_FETCH": "1",  # a repository on this disk could name a program that fetches what it lacks
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.hosts import PROJECT_LEVEL, USER_LEVEL, folders_at
+from skillkit.core.values.text import toml_of
 from skillkit.sources.choosing import NAME
 from skillkit.sources.given import Source, locked_source
 
@@ -53,7 +53,7 @@ def read_lock(path: Path) -> dict[str, Locked]:
             raw = file.read(LOCK_BYTES + 1)
         if len(raw) > LOCK_BYTES:
             raise ValueError(f"it has more than {LOCK_BYTES:,} bytes")  # noqa: TRY301
-        return _locked(tomllib.loads(raw.decode("utf-8")))
+        return _locked(toml_of(raw.decode("utf-8")))
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -63,6 +63,10 @@ def test_what_is_no_host_is_told(text: str) -> None:
         ("ex%61mple.com", None),
         ("a@b", None),
         ("\N{FULLWIDTH LATIN SMALL LETTER A}.example", "a.example"),
+        # strasse.example to some programs, xn--strae-oqa.example to others: two owners
+        ("stra\N{LATIN SMALL LETTER SHARP S}e.example", None),
+        ("a\N{ZERO WIDTH JOINER}b.example", None),
+        ("\N{GREEK SMALL LETTER FINAL SIGMA}.example", None),
     ],
 )
 def test_a_host_has_one_spelling(text: str, expected: str | None) -> None:

@@ -37,6 +37,8 @@ _HIGHEST_PORT = 65535
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 # Names that no public network has: "any public host" does not mean them, wherever they are resolved.
 _INNER_NAMES = frozenset(("localhost", "local", "internal", "home.arpa", "lan", "intranet", "corp", "localdomain"))
+# The older and the newer rule for names make two hosts of them: sharp s, final sigma, and the joiners.
+_READ_IN_TWO_WAYS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 _FORMS = "api.example.com, *.example.org, host.example.com:8443 or *"
 
 
@@ -132,6 +134,8 @@ class HostUse(NamedTuple):
 def host_name(text: str) -> str | None:
     """One spelling for each host: lower case, ASCII, no dot at its end; None for what is no plain name or address."""
     if not text.isascii():
+        if not _READ_IN_TWO_WAYS.isdisjoint(text):
+            return None
         try:
             text = text.encode("idna").decode("ascii")
         except UnicodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,9 +16,12 @@ __all__ = [
     "shown_path",
     "spell_out",
     "storable",
+    "toml_of",
     "visible",
 ]
 
+DOTS_IN_A_LINE = 100
+_QUOTED = re.compile(r"""\"(?:[^"\\]|\\.){0,200}+\"|'[^']{0,200}+'""")
 # Characters that change how the text around them is shown: they can make it lie. Those that nobody has
 # assigned yet are drawn as each terminal likes.
 HIDING_CATEGORIES = frozenset(("Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"))
@@ -90,3 +94,17 @@ def map_texts(change: Callable[[str], str], value: Any) -> Any:  # noqa: ANN401 
     if isinstance(value, Mapping):
         return {map_texts(change, key): map_texts(change, each) for key, each in value.items()}
     return [map_texts(change, each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """Somebody else's TOML; ValueError for what is none, and before the library takes a minute for one long key."""
+    import tomllib
+
+    for line in text.split("\n"):
+        # A key stands on one line, and the library takes the square of its length for one.
+        if line.count(".") > DOTS_IN_A_LINE and _QUOTED.sub("", line).count(".") > DOTS_IN_A_LINE:
+            raise ValueError(f"a line has more than {DOTS_IN_A_LINE} dots")
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("its lists are nested too deeply") from error

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillkit.core.find.needs.found import Facts
 from skillkit.core.find.needs.installing import requirement_name
 from skillkit.core.find.needs.texts import numbered
+from skillkit.core.values.text import toml_of
 
 __all__ = ["block_facts", "is_manifest", "manifest_facts"]
 
@@ -19,7 +19,6 @@ DEVELOPMENT = re.compile(r"requirements[-_.](?:dev|test|tests|docs|lint)\.\w+")
 BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?:[ ][^\n]*)?\n){1,500})# ///[ \t]*$", re.MULTILINE)
 LOCAL = ("file:", "link:", "workspace:", "portal:")
 LISTED = 300
-DEEP_KEY = re.compile(r"(?:[ \t]{0,9}+\.[ \t]{0,9}+[\w\"'-]{1,60}+){20}")
 
 
 def is_manifest(name: str) -> bool:
@@ -81,11 +80,9 @@ def _of_package_json(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _toml(text: str) -> Mapping[str, Any]:
-    if DEEP_KEY.search(text):  # the library takes the square of its length for one
-        return {}
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):
+        return toml_of(text)
+    except ValueError:
         return {}
 
 
