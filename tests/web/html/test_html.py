@@ -14,8 +14,8 @@ from skillkit.web.html import _environment
 
 TEMPLATES = {each.name: each.read_text() for each in (files("skillkit.web") / "html").iterdir() if ".html" in each.name}
 ELEMENTS = frozenset(
-    "a body br button code dd details dialog div dl dt fieldset footer form h1 h2 h3 head header html input kbd label "
-    "legend li link main mark meta nav noscript ol option p path pre progress script section select small span strong "
+    "a body br button code dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 head header html input kbd label "
+    "legend li link main mark meta nav noscript ol option p path pre progress rect script section select small span strong "
     "summary svg table tbody td th thead time title tr ul".split()
 )
 FORBIDDEN = re.compile(r"on.*|style|srcdoc|http-equiv")
