@@ -102,6 +102,10 @@ def test_a_file_that_changes_during_a_run_is_read_as_it_is(tmp_path: Path, monke
     helper = tmp_path / "skills/demo/scripts/helper.py"
     with made_manager(tmp_path, files, policy=POLICY) as manager:
         assert ran(manager) == "ready\nold\n"
-        change = lambda _stream, data: helper.write_text("WORD = 'new'\n") if b"ready" in data else None  # noqa: E731
+
+        def change(_stream: str, data: bytes) -> None:
+            if b"ready" in data:
+                helper.write_text("WORD = 'new'\n")
+
         result = manager.execute_skill_script("demo", "run", on_output=change)
         assert result.stdout == "ready\nnew\n"

@@ -456,7 +456,7 @@ def test_what_was_prepared_is_imported_ahead_of_the_next_run(index: PackageIndex
     assert printed(manager) == "1.0"
     assert wait_for_spare()
     assert spares._kept[0][1].done == len(("json", "zebra"))
-    starts = []
+    starts: list[str] = []
     while "warm" not in starts and len(starts) < TRIES:  # who changes this Python meanwhile makes one of no use
         assert wait_for_spare()
         result = manager.execute_skill_script("animals", "run")

@@ -213,7 +213,7 @@ class Room:
             environment = self.confined(*argv).environment
             told = Told((*argv, *script_arguments), script_arguments, environment, str(self.skill), 60)
             attached = attaching(self.sandbox, waiting, self.walls)
-            ahead = spare.hand_over(Request(attached, b"", python.request(told, {})), lambda: False)
+            ahead = spare.hand_over(Request(attached, b"", python.request(told, {})), lambda: False, print)
             assert ahead, "it was not taken"
             ran = run_confined(waiting.confined, b"", timeout, 1_000_000, ahead=ahead)
             return ran.status, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,12 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each time that all places are looked up."""
     seen: list[object] = []
     usual = forbidden._looked_up
-    monkeypatch.setattr(forbidden, "_looked_up", lambda *given: seen.append(given) or usual(*given))
+
+    def counted(*given: Any) -> Any:
+        seen.append(given)
+        return usual(*given)
+
+    monkeypatch.setattr(forbidden, "_looked_up", counted)
     return seen
 
 

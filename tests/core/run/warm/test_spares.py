@@ -292,8 +292,9 @@ def test_an_interrupt_while_a_run_is_handed_over_ends_it_and_is_on_record(tmp_pa
             manager.execute_skill_script("demo", "run", stdin="30", cancel=Interrupting(workspace / "began"))
         assert is_gone(pid)
     last = records_of(tmp_path)[-1]
+    fields: Any = last.fields
     assert last.kind == "finished"
-    assert (last.fields["signal"], last.fields["isolation"]["start"]) == ("SIGKILL", "warm")
+    assert (fields["signal"], fields["isolation"]["start"]) == ("SIGKILL", "warm")
 
 
 def test_memory_of_those_who_attach_is_counted(tmp_path: Path) -> None:
