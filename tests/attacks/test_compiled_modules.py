@@ -103,7 +103,7 @@ def test_a_file_that_changes_during_a_run_is_read_as_it_is(tmp_path: Path, monke
     with made_manager(tmp_path, files, policy=POLICY) as manager:
         assert ran(manager) == "ready\nold\n"
 
-        def change(_: str, data: bytes) -> None:
+        def change(_stream: str, data: bytes) -> None:
             if b"ready" in data:
                 helper.write_text("WORD = 'new'\n")
 

@@ -287,9 +287,9 @@ def test_they_go_with_the_copy(tmp_path: Path) -> None:
         for number in range(7):
             helper.write_text(f"print({number})\n")
             assert manager.execute_skill_script("demo", "run").stdout == f"{number}\n"
-            made = kept(manager)
+            kept(manager)
         copies = {each.name for each in manager.flow.here.snapshots.folder.iterdir() if not each.name.startswith(".")}
-        assert {each.name.partition("-")[0] for each in made} <= copies
+        assert {each.name.partition("-")[0] for each in kept(manager)} <= copies
 
 
 def test_what_is_damaged_is_made_anew(tmp_path: Path) -> None:

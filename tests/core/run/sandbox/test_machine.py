@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,20 @@ def test_a_circle_of_links_ends(tmp_path: Path) -> None:
     (tmp_path / "a/b/x").symlink_to("y")
     (tmp_path / "a/b/y").symlink_to("x")
     assert interpreter_paths(str(tmp_path / "a/b/x"), home="/home/me") == (str(tmp_path / "a/b"),)
+
+
+def test_a_list_of_folders_that_came_or_changed_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which lists there are is kept while their folder stays as it is; what is in them is looked at each time."""
+    from skillkit.core.run.sandbox import machine
+
+    masked_files = machine.masked_files
+    monkeypatch.setattr(machine, "SETTLED_NANOSECONDS", -(10**18))
+    site = tmp_path / "lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    (site / "own.pth").write_text("inside\n")
+    assert masked_files((str(tmp_path),)) == masked_files((str(tmp_path),)) == ()
+    time.sleep(0.05)
+    (site / "new.pth").write_text("/elsewhere\n")
+    assert masked_files((str(tmp_path),)) == (str(site / "new.pth"),)
+    (site / "own.pth").write_text("/elsewhere/too\n")
+    assert set(masked_files((str(tmp_path),))) == {str(site / "new.pth"), str(site / "own.pth")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 from support.chats import ChatTerminal, chat_words
@@ -23,8 +23,8 @@ PAUSE_SECONDS = 1.0
 
 def starts(folder: Path) -> list[str]:
     """How each run on record was started."""
-    finished = [each for each in records_of(folder) if each.kind == "finished"]
-    return [cast("dict[str, str]", each.fields["isolation"])["start"] for each in finished]
+    finished: list[Any] = [each.fields for each in records_of(folder) if each.kind == "finished"]
+    return [fields["isolation"]["start"] for fields in finished]
 
 
 def until_warm(folder: Path, run: Callable[[], object]) -> list[str]:
