@@ -15,14 +15,14 @@ import sys
 
 from . import layers
 
-__all__ = ["be_watched", "is_known", "watch"]
+__all__ = ["be_watched", "watch"]
 
 TRACE_ME, SYSCALL, DETACH, SET_OPTIONS, SYSCALL_INFO = 0, 24, 17, 0x4200, 0x420E
 GOOD_STOPS, END_WITH_US = 1, 1 << 20
 ALL_KINDS = 0x40000000
 CALL_STOP = signal.SIGTRAP | 0x80
 INFO_BYTES, ENTRY, FIRST_WORD, WORD = 88, 1, 24, 8
-# By machine: what opens a file, with the place of its path; what starts a process or thread; what writes.
+# By machine (on others nobody waits): what opens a file, with the place of its path; what starts others; what writes.
 OPENING = {"x86_64": {2: 0, 85: 0, 257: 1, 437: 1}, "aarch64": {56: 1, 437: 1}}
 STARTING = {"x86_64": (56, 57, 58, 435, 425), "aarch64": (220, 435, 425)}
 WRITING = {"x86_64": 1, "aarch64": 64}
@@ -31,10 +31,6 @@ FAILED_EXIT_CODE = 125
 
 ptrace = layers.libc.ptrace
 ptrace.restype = ctypes.c_long
-
-
-def is_known() -> bool:
-    return os.uname().machine in WRITING and sys.maxsize > 1 << 32
 
 
 def be_watched() -> None:

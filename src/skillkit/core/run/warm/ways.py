@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from skillkit.core.values.runs import ScriptCommand
 
 __all__ = ["Way", "way_of"]
 
+RENAMED_ON = ("x86_64",)  # whose registers the renamer knows
 MOST_BYTES = 4_000_000  # of a skill's code that are looked through
 
 
@@ -38,7 +40,7 @@ def way_of(
     if kind.interpreter == "python3":
         return _python(kind, words, environment, snapshot, most_imports, own_only=own_only)
     known = {"node": node.can_wait, "bash": bash.can_wait}.get(kind.interpreter)
-    if known and known(words, environment) and _is_usual(kind, snapshot):
+    if known and os.uname().machine in RENAMED_ON and known(words, environment) and _is_usual(kind, snapshot):
         if kind.interpreter == "bash":
             return Way(bash.hook(words), b"", bash.request)
         ahead = node.modules_ahead(snapshot / kind.script_name)[:most_imports]
