@@ -210,7 +210,7 @@ def test_control_the_owner_can_do_what_they_cannot(fleet: Fleet) -> None:
 # What is shown.
 
 
-def false_question(request: OptionRequest, lie: str) -> OptionRequest:  # noqa: C901, PLR0912 - a lie a line
+def false_question(request: OptionRequest, lie: str) -> OptionRequest:  # noqa: C901 - a lie a line
     context = json.loads(json.dumps(request.context))
     prompt = context["prompt"]
     match lie:
@@ -239,7 +239,7 @@ def false_question(request: OptionRequest, lie: str) -> OptionRequest:  # noqa: 
         case "other order":
             context["order"] = altered(context["order"], words=["harmless"])
         case _:
-            raise AssertionError(lie)
+            assert lie == "none"
     return replace(request, context=context)
 
 
@@ -319,7 +319,7 @@ def test_a_worker_can_neither_order_nor_answer_nor_approve_nor_change_what_is_ov
         ):
             with pytest.raises(psycopg.Error):
                 login.execute(forbidden)
-        values: tuple[object, ...] = (uuid.UUID(run.id), worker.name, "{}")
+        values = (uuid.UUID(run.id), worker.name, "{}")
         assert login.execute("select start_run(%s, %s, %s, null)", values).fetchone() == (None,), "it is over"
         again = login.execute("select finish_run(%s, %s, 'finished', '{}', 'forged')", values[:2]).fetchone()
     assert again == fleet.rows("select finished_seq from runs")[0], "it has the end that it has"
@@ -333,7 +333,7 @@ def test_a_worker_has_no_hand_in_what_another_one_holds(fleet: Fleet) -> None:
         holder.execute("select claim_run(%s, 'holder', 30)", (uuid.UUID(run.id),))
     stranger = fleet.database.new_login(fleet.world, "worker")
     with fleet.database.connect(fleet.world, login=stranger) as login:
-        values: tuple[object, ...] = (uuid.UUID(run.id), "holder", json.dumps({"world": "x"}))
+        values = (uuid.UUID(run.id), "holder", json.dumps({"world": "x"}))
         assert login.execute("select start_run(%s, %s, %s, null)", values).fetchone() == (None,)
         assert login.execute("select finish_run(%s, %s, 'refused', %s, '')", values).fetchone() == (None,)
         assert login.execute("select * from renew_runs(%s, 'holder', 30)", ([uuid.UUID(run.id)],)).fetchall() == []

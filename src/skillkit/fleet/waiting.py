@@ -16,6 +16,7 @@ from skillkit.core.exceptions import (
     SkillKitError,
     StateUnavailableError,
 )
+from skillkit.core.paths.files import Folder
 from skillkit.core.run.aio import run_in_thread
 from skillkit.core.values.runs import NO_CONTROL, RunControl, ScriptExecutionResult
 from skillkit.fleet.results import Fetch, error_from, result_from
@@ -155,12 +156,12 @@ class FleetRun:
         def fetch(relative: str, digest: str) -> Path:
             if not folder:
                 folder.append(self._orderer.work_folder() if self._orderer else Path(tempfile.mkdtemp()))
-            path = folder[0] / relative
-            if not path.resolve().is_relative_to(folder[0].resolve()):
+            *inside, name = relative.split("/")
+            if any(part in ("", ".", "..") for part in (*inside, name)):
                 raise ScriptRefusedError.because(f"The run names a file outside its work folder: {relative!r}")
             content = patiently(lambda: self._rows.blob(digest))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content or b"")
-            return path
+            with Folder.of(folder[0]) as work, work.below(inside, make=True) as into:
+                into.write_new(name, content or b"")
+            return folder[0] / relative
 
         return fetch
