@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support.running import made_manager
@@ -21,6 +22,9 @@ from skillkit.core.find.reading import fields_of
 from skillkit.core.models.frontmatter import read_frontmatter
 from skillkit.core.run import tiers
 from skillkit.core.run.sandbox.choose import Choice
+from skillkit.core.values.runs import NO_CONTROL
+from skillkit.fleet import FleetRun
+from skillkit.fleet.rows import Row
 from skillkit.sources.listing import Listed, require_content
 from skillkit.sources.opening import FolderTree
 from skillkit.testing import ScriptedApprover
@@ -229,6 +233,13 @@ def changed_meanwhile(folder: Path, _: pytest.MonkeyPatch) -> object:
 def no_walls(folder: Path, patch: pytest.MonkeyPatch) -> object:
     patch.setattr(tiers, "this_machines", Choice({}))
     return run(folder)
+
+
+@provokes("RunLostError", run_id="r")
+def lost_run(_: Path, __: pytest.MonkeyPatch) -> object:
+    """As its row says; how one comes to be lost is shown in tests/fleet/test_failures.py."""
+    row = Row("r", "", "", "", "q", "lost", 1, 2, None, is_streamed=False, is_cancelled=False)
+    return FleetRun("r", cast("Any", None), cast("Any", None))._outcome(row, NO_CONTROL)
 
 
 @provokes("AuditUnavailableError", result=None)

@@ -264,7 +264,6 @@ def test_a_question_that_shows_another_run_is_not_answered_with_yes(fleet: Fleet
     prepared = manager.prepare_skill_script("demo", "say", {"a": 1}, argv=["evil"])
     flow: Any = manager.flow
     assert prepared.request is not None
-    flow.rows.ship(prepared.command.stdin)
     told = false_question(prepared.request, lie)
     flow.requests.open(question_from(told, 60, told.single_use, is_held=False))
     with person(fleet) as world:
@@ -286,7 +285,13 @@ def test_control_without_the_look_a_lie_is_answered(fleet: Fleet) -> None:
     flow.requests.open(question_from(told, 60, told.single_use, is_held=False))
     with person(fleet) as world:
         Requests(world._store).answer(told.id, "yes_once", "test")
-    run = flow._send(prepared, Order.from_text(prepared.request.context["order"]), needs_answer=True, streams=False)
+    run = flow._send(
+        str(uuid.uuid4()),
+        prepared,
+        Order.from_text(prepared.request.context["order"]),
+        needs_answer=True,
+        streams=False,
+    )
     assert fleet.worker_here(GUARDED).run(run.id) == "finished", "so the look is what keeps it out"
 
 
@@ -340,13 +345,13 @@ def test_what_has_run_is_never_reported_as_refused(fleet: Fleet) -> None:
     """The fault of a prototype: two writes gave one run two ends."""
     run, rows = order(fleet.manager(), "two"), Rows(fleet.worker_here().rows.store)
     assert rows.claim(run.id, "w", 30) is not None
-    assert rows.finish(run.id, "w", "finished", rows.record_text({"run": run.id}), "{}") is None, "it has not started"
-    started = rows.start(run.id, "w", rows.record_text({"run": run.id}), None)
-    assert started == rows.start(run.id, "w", rows.record_text({"run": run.id}), None), "asked twice, started once"
-    assert rows.finish(run.id, "w", "refused", rows.record_text({"run": run.id}), "{}") is None
-    ended = rows.finish(run.id, "w", "finished", rows.record_text({"run": run.id}), "{}")
+    assert rows.finish(run.id, "w", "finished", {"run": run.id}, "{}") is None, "it has not started"
+    started = rows.start(run.id, "w", {"run": run.id}, None)
+    assert started == rows.start(run.id, "w", {"run": run.id}, None), "asked twice, started once"
+    assert rows.finish(run.id, "w", "refused", {"run": run.id}, "{}") is None
+    ended = rows.finish(run.id, "w", "finished", {"run": run.id}, "{}")
     assert ended is not None
-    assert ended == rows.finish(run.id, "w", "finished", rows.record_text({"run": run.id}), "{}")
+    assert ended == rows.finish(run.id, "w", "finished", {"run": run.id}, "{}")
     fleet.verify()
 
 

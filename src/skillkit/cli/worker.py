@@ -59,10 +59,10 @@ def worker_command(
     state_dir: Path | None,
     **chosen: Any,  # noqa: ANN401 - policy options
 ) -> None:
-    """Run what is ordered for a shared world, inside this machine's own walls.
+    """Run what is ordered for a shared world.
 
-    Each run is decided about again here: an order looser than this machine's own policy is refused, and so is one that
-    no person approved. SIGTERM lets what runs finish; a second one ends it.
+    Runs happen inside this machine's own walls, and each is decided about again here: an order looser than this
+    machine's own policy is refused, and so is one that no person approved. SIGTERM lets what runs finish.
 
     \b
     Examples:

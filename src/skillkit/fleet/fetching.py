@@ -11,6 +11,7 @@ from skillkit.core.exceptions import ContentChangedError, ScriptRefusedError
 from skillkit.core.find.reading import read_skill_file
 from skillkit.core.find.roots import PATH, Root
 from skillkit.core.models import Skill
+from skillkit.core.paths.files import Folder
 from skillkit.fleet.orders import Order
 from skillkit.fleet.packing import unpack
 from skillkit.fleet.rows import Rows, patiently
@@ -71,11 +72,9 @@ class Materials:
             name = os.path.basename(each.path)
             if name in ("", ".", "..") or "\0" in name:
                 raise ScriptRefusedError.because(f"The order names the input {each.path!r}")
-            place = folder / str(number)
-            place.mkdir()
-            (place / name).write_bytes(self._blob(each.digest))
-            os.chmod(place / name, 0o444)
-            placed[each.path] = str(place / name)
+            with Folder.of(folder) as top, top.folder(str(number), make=True) as place:
+                place.write_new(name, self._blob(each.digest), 0o444)
+            placed[each.path] = str(folder / str(number) / name)
         if placed:
             os.chmod(folder, 0o755)  # noqa: S103 - walls show it to other users of a namespace
         return placed

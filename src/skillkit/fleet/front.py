@@ -10,14 +10,21 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillkit.core.ask.approvals import declined, with_what_is_kept
-from skillkit.core.exceptions import RequestClosedError, ScriptRefusedError, SkillKitError, StateUnavailableError
+from skillkit.core.exceptions import (
+    ContentChangedError,
+    RequestClosedError,
+    ScriptRefusedError,
+    SkillKitError,
+    StateUnavailableError,
+)
 from skillkit.core.flow import Flow
 from skillkit.core.flow.granting import Given
 from skillkit.core.models import Skill
@@ -42,6 +49,7 @@ from skillkit.fleet.rows import Rows, patiently, shared
 from skillkit.fleet.sending import Sender
 from skillkit.fleet.tracing import span
 from skillkit.fleet.waiting import FleetRun
+from skillkit.fleet.watch import watch_of
 
 if TYPE_CHECKING:
     from skillkit.core.decide.rules import Verdict
@@ -50,6 +58,7 @@ __all__ = ["ORDER", "TRAVELLING_GRANTS", "FrontFlow"]
 
 ORDER = "order"
 """Where a question says in its context which order it is about; its id is the digest of that text."""
+ATTEMPTS = 3
 TRAVELLING_GRANTS = frozenset(("host", "secret", "variable", "interpreter"))
 """Kinds that mean the same on every machine; a path means another file there."""
 
@@ -64,9 +73,14 @@ class FrontFlow(Flow):
         self.shared = shared(self.store)
         self.rows = Rows(self.shared)
         self.requests = Requests(self.store)
+        self._watch = watch_of(self.shared)
         self._packages: dict[str, str] = {}
 
     # What differs before the decision: nothing of this machine may enter it.
+
+    def prepare(self, skill: Skill | None, call: CallArguments) -> PreparedRun:
+        with self.store.connection():  # one for all that is looked up
+            return super().prepare(skill, call)
 
     def bounds(self, command: ScriptCommand | None) -> Bounds:
         found = super().bounds(command)
@@ -96,6 +110,7 @@ class FrontFlow(Flow):
         offered = {name: grants for name, grants in asked.offered.items() if _travels(name, grants)}
         ticks = tuple(tick for tick in asked.request.grants if tick.id in offered)
         order = self._order(asked.command, self.bounds(asked.command))
+        self._supply(asked.command, order.blobs[1:])  # who answers looks at it too
         context = {**asked.request.context, ORDER: order.to_text()}
         return replace(
             asked, offered=offered, request=replace(asked.request, id=order.id, grants=ticks, context=context)
@@ -134,10 +149,18 @@ class FrontFlow(Flow):
         is_fresh: bool = False,  # noqa: ARG002 - the worker looks again in any case
     ) -> ScriptExecutionResult:
         """Ordered, waited for, and given back; what a worker refuses is on record there, and raised here."""
-        return self.begin(prepared, answer, streams=control.on_output is not None).result(control=control)
+        streams = control.on_output is not None
+        with self._watch.expecting(streams=streams) as run:
+            return self.begin(prepared, answer, streams=streams, run=run).result(control=control, is_new=True)
 
     def begin(
-        self, prepared: PreparedRun, answer: OptionAnswer | None = None, *, waits: bool = False, streams: bool = False
+        self,
+        prepared: PreparedRun,
+        answer: OptionAnswer | None = None,
+        *,
+        waits: bool = False,
+        streams: bool = False,
+        run: str = "",
     ) -> FleetRun:
         """The run, ordered; with `waits`, one that waits for a person as a row and nothing else."""
         try:
@@ -148,7 +171,7 @@ class FrontFlow(Flow):
             order = order or self._order(prepared.command, self.bounds(prepared.command))
             if is_asked:
                 self._keep_in_store(prepared, answer)
-            return self._send(prepared, order, needs_answer=is_asked, streams=streams)
+            return self._send(run or str(uuid.uuid4()), prepared, order, needs_answer=is_asked, streams=streams)
         except SkillKitError as error:
             self.record_refusal(error, prepared, answer)
 
@@ -169,8 +192,7 @@ class FrontFlow(Flow):
             self.requests.answer(request.id, answer.option_id, answer.channel, **given)
             self.requests.collect(request.id)
 
-    def _send(self, prepared: PreparedRun, order: Order, **options: bool) -> FleetRun:
-        run = str(uuid.uuid4())
+    def _send(self, run: str, prepared: PreparedRun, order: Order, **options: bool) -> FleetRun:
         with span("skillkit.order", run=run, skill=order.skill, script=order.script):
             return self._sent(run, prepared, order, **options)
 
@@ -178,7 +200,7 @@ class FrontFlow(Flow):
         runner = self.runner
         queue = runner.queue_of(self.shared.address.world, order.interpreter)
         options = {"waiting": ANSWER_SECONDS, "patience": runner.patience}
-        while True:
+        for _ in range(ATTEMPTS):
             said, missing = patiently(
                 lambda: self.rows.order(run, order, queue, needs_answer=needs_answer, streams=streams, **options)
             )
@@ -190,18 +212,21 @@ class FrontFlow(Flow):
             if said != "missing":
                 break
             self._supply(prepared.command, missing)
+        else:
+            raise ContentChangedError.because("What is to be sent changes all the time", "Run it again.")
         if said == "queued":
             runner.publish(self.rows, run, queue)
         return FleetRun(run, self.rows, runner, _Orderer(self, prepared))
 
     def _supply(self, command: ScriptCommand, missing: Sequence[str]) -> None:
         """The bytes that workers will need."""
+        if not missing:
+            return
         if self._packages.get(command.digest) in missing:
             self._ship(command)
-        contents: list[Callable[[], bytes]] = [lambda: command.stdin]
-        contents += [Path(each.path).read_bytes for each in self.runner.inputs_of(command)]
-        for content in contents:
-            patiently(lambda read=content: self.rows.ship(read()))  # type: ignore[misc]
+        contents = [command.stdin, *(Path(each.path).read_bytes() for each in self.runner.inputs_of(command))]
+        for content in filter(None, contents):
+            patiently(partial(self.rows.ship, content))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,10 +77,7 @@ class RunLedger(AuditLog):
             held.end = kind, told
             return Record(0, "", kind, told, "", "")
         try:
-            text = self._runs.record_text(told)
-            number = patiently(
-                lambda: self._runs.start(held.run, self._worker, text, held.answered), min(held.left, LEASE_SECONDS)
-            )
+            number = patiently(lambda: self._runs.start(held.run, self._worker, told, held.answered), held.left)
         except StateUnavailableError as error:
             raise AuditUnavailableError(f"The start cannot be recorded, so nothing runs. {error}") from error
         if number is None:

@@ -87,7 +87,7 @@ class Keeper:
             try:
                 with connect(self._rows.store.address) as connection:
                     connection.execute(f"set statement_timeout = '{STATEMENT_SECONDS}s'")
-                    listen(connection, self._rows.store.address)
+                    listen(connection, self._rows.store.address, to="_work")
                     self._renew_at = 0.0  # after an outage it is due
                     while not self._over.is_set():
                         self._keep(connection)

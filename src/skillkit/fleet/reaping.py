@@ -109,7 +109,7 @@ class Reaper:
     def _empty_spool(self) -> None:
         for kept in self._spool.all():
             try:
-                self._rows.finish(kept.run, kept.worker, kept.state, self._rows.record_text(kept.fields), kept.result)
+                self._rows.finish(kept.run, kept.worker, kept.state, kept.fields, kept.result)
             except StateUnavailableError as error:
                 fleet_log.warning("The end of the run %s still cannot be written: %s", kept.run, error)
                 return

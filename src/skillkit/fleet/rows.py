@@ -183,13 +183,16 @@ class Rows:
         ticks = tuple(json.loads(grants))
         return Answered(seq, OptionAnswer(option, channel, answered_at, order_id, ticks, reason), ticks)
 
-    def start(self, run: str, worker: str, fields: str, answered: int | None) -> int | None:
-        number: int | None = self._one("select start_run(?, ?, ?, ?)", UUID(run), worker, fields, answered)[0]
+    def start(self, run: str, worker: str, fields: Mapping[str, Any], answered: int | None) -> int | None:
+        with self.store.connection():
+            given = (UUID(run), worker, self.record_text(fields), answered)
+            number: int | None = self._one("select start_run(?, ?, ?, ?)", *given)[0]
         return number
 
-    def finish(self, run: str, worker: str, state: str, fields: str, result: str) -> int | None:
-        given = (UUID(run), worker, state, fields, result)
-        number: int | None = self._one("select finish_run(?, ?, ?, ?, ?)", *given)[0]
+    def finish(self, run: str, worker: str, state: str, fields: Mapping[str, Any], result: str) -> int | None:
+        with self.store.connection():
+            given = (UUID(run), worker, state, self.record_text(fields), result)
+            number: int | None = self._one("select finish_run(?, ?, ?, ?, ?)", *given)[0]
         return number
 
     def unpublish(self, run: str) -> None:

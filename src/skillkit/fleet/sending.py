@@ -51,10 +51,6 @@ class Sender:
         if not send(self.app, run, queue):
             rows.unpublish(run)
 
-    def publish_waiting(self, rows: Rows, run: str) -> None:
-        for each, queue in rows.to_publish(run, PUBLISH_AGAIN_SECONDS):
-            self.publish(rows, each, queue)
-
     # What of a call can be sent.
 
     def sendable_call(self, call: CallArguments, skill: Path) -> CallArguments:

@@ -16,6 +16,7 @@ from skillkit.core.exceptions import (
     SkillKitError,
     StateUnavailableError,
 )
+from skillkit.core.paths.files import Folder
 from skillkit.core.run.aio import run_in_thread
 from skillkit.core.values.runs import NO_CONTROL, RunControl, ScriptExecutionResult
 from skillkit.fleet.results import Fetch, error_from, result_from
@@ -63,26 +64,41 @@ class FleetRun:
         """As `result`, without blocking the loop; cancelling the task cancels the run."""
         return await run_in_thread(lambda control: self.result(control=control))
 
-    def result(self, timeout: float | None = None, *, control: RunControl = NO_CONTROL) -> ScriptExecutionResult:
-        """Waits for its end; what a worker or a person refused is raised. TimeoutError ends the waiting alone."""
+    def result(
+        self, timeout: float | None = None, *, control: RunControl = NO_CONTROL, is_new: bool = False
+    ) -> ScriptExecutionResult:
+        """Waits for its end; what a worker or a person refused is raised. TimeoutError ends the waiting alone.
+
+        `is_new` is for who ordered it just now, and wants it stopped when the waiting is.
+        """
+        try:
+            return self._outcome(self._wait(timeout, control, is_new=is_new), control)
+        except SkillKitError:
+            raise
+        except BaseException:  # an interrupt, or the caller's own function
+            if is_new:
+                with suppress(SkillKitError):
+                    self._rows.cancel(self.id)
+            raise
+
+    def _wait(self, timeout: float | None, control: RunControl, *, is_new: bool) -> Row:
         until = None if timeout is None else time.monotonic() + timeout
-        is_stopped = False
+        is_stopped, is_looking = False, not is_new
         with watch_of(self._rows.store).of(self.id, is_streamed=control.on_output is not None) as woken:
             while True:
-                woken.clear()
-                row = patiently(self._row, AWAY_SECONDS)
-                self._hear(control)
-                if row.is_over:
-                    break
-                if row.state == "queued":
-                    self._sender.publish_waiting(self._rows, self.id)
+                if is_looking:
+                    woken.clear()
+                    row = patiently(self._row, AWAY_SECONDS)
+                    self._hear(control)
+                    if row.is_over:
+                        return row
                 while not woken.wait(STOP_LOOK_SECONDS):
                     if not is_stopped and control.is_set():
                         is_stopped = True
                         self.cancel()
                     if until is not None and time.monotonic() >= until:
-                        raise TimeoutError(f"The run {self.id} is {row.state}. Look again: CeleryRunner.find.")
-        return self._outcome(row, control)
+                        raise TimeoutError(f"The run {self.id} is not over. Look again: CeleryRunner.find.")
+                is_looking = True
 
     def _row(self) -> Row:
         found = self._rows.find(self.id)
@@ -140,12 +156,12 @@ class FleetRun:
         def fetch(relative: str, digest: str) -> Path:
             if not folder:
                 folder.append(self._orderer.work_folder() if self._orderer else Path(tempfile.mkdtemp()))
-            path = folder[0] / relative
-            if not path.resolve().is_relative_to(folder[0].resolve()):
+            *inside, name = relative.split("/")
+            if any(part in ("", ".", "..") for part in (*inside, name)):
                 raise ScriptRefusedError.because(f"The run names a file outside its work folder: {relative!r}")
             content = patiently(lambda: self._rows.blob(digest))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content or b"")
-            return path
+            with Folder.of(folder[0]) as work, work.below(inside, make=True) as into:
+                into.write_new(name, content or b"")
+            return folder[0] / relative
 
         return fetch

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from skillkit.core.store.postgres import SharedStore, WorldAddress, connect
 
@@ -43,8 +43,20 @@ class Watch:
         self._idle_since = 0.0
 
     @contextmanager
+    def expecting(self, *, streams: bool) -> Iterator[str]:
+        """The id of a run that is about to be ordered: nothing that happens to it is missed."""
+        run = str(uuid4())
+        with self.of(run, is_streamed=streams):
+            yield run
+
+    @contextmanager
     def of(self, run: str, *, is_streamed: bool) -> Iterator[threading.Event]:
         """Set when the run should be looked at; who waits clears it before it looks."""
+        with self._lock:
+            known = self._waiting.get(run)
+        if known is not None:
+            yield known.woken
+            return
         waiting = _Waiting(is_streamed=is_streamed)
         with self._lock:
             self._waiting[run] = waiting
@@ -110,10 +122,11 @@ class Watch:
                 each.woken.set()
 
 
-def listen(connection: Any, address: WorldAddress) -> None:  # noqa: ANN401 - psycopg's
+def listen(connection: Any, address: WorldAddress, *, to: str = "") -> None:  # noqa: ANN401 - psycopg's
+    """To output and ends of runs, or `to="_work"`: to what workers have to do."""
     from psycopg import sql
 
-    connection.execute(sql.SQL("listen {}").format(sql.Identifier(f"skillkit_{address.world}")))
+    connection.execute(sql.SQL("listen {}").format(sql.Identifier(f"skillkit_{address.world}{to}")))
 
 
 _watches: weakref.WeakValueDictionary[tuple[int, WorldAddress], Watch] = weakref.WeakValueDictionary()

@@ -16,7 +16,8 @@ import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,12 +31,14 @@ from skillkit.core.exceptions import (
     SkillKitError,
     StateUnavailableError,
 )
+from skillkit.core.paths.trees import remove_tree
 from skillkit.core.record import error_text as told_error
 from skillkit.core.record import refusal_fields
 from skillkit.core.resolve import CallArguments
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import GUARDED, ScriptPolicy
+from skillkit.core.values.questions import OptionAnswer
 from skillkit.core.values.runs import Decision, PreparedRun, RunControl, ScriptExecutionResult
 from skillkit.fleet.fetching import Materials
 from skillkit.fleet.holding import LEASE_SECONDS, Hold, RunLedger
@@ -187,8 +190,7 @@ class Worker:
         """Record, row and word in one transaction; kept in a file where the database is away for too long."""
         fields = held.end[1] if held.end is not None else {"run": held.run, "worker": self.name}
         try:
-            text = patiently(lambda: self.rows.record_text(fields), held.left)
-            number = patiently(lambda: self.rows.finish(held.run, self.name, state, text, told), held.left)
+            number = patiently(lambda: self.rows.finish(held.run, self.name, state, fields, told), held.left)
         except StateUnavailableError as error:
             fleet_log.warning("The end of the run %s is kept here and written later: %s", held.run, error)
             self.spool.keep(held.run, self.name, state, fields, told)
@@ -200,39 +202,45 @@ class Worker:
     def _run(self, row: Row, held: Hold, control: RunControl) -> ScriptExecutionResult:
         order = row.order()
         self.materials.note(held.run, order)
-        policy = policy_from(order.policy, self.policy)
-        refuse_looser(self.policy, policy)
+        if not order.inputs:
+            with self._flow(order.policy) as flow:
+                return self._decide(flow, order, {}, held, control)
+        policy = self._allowed(order.policy)
         with tempfile.TemporaryDirectory(prefix="skillkit-inputs-", ignore_cleanup_errors=True) as folder:
             placed = self.materials.inputs(order, Path(folder))
-            flow = self._flow(order, policy, Path(folder) if placed else None)
-            try:
+            flow = self._new_flow(replace(policy, readable_paths=(Path(folder),), warm="off"), Path(folder))
+            with closing(flow):
                 return self._decide(flow, order, placed, held, control)
-            finally:
-                if placed:
-                    flow.close()
 
     def _decide(
         self, flow: WorkerFlow, order: Order, placed: Mapping[str, str], held: Hold, control: RunControl
     ) -> ScriptExecutionResult:
-        skill = self.materials.skill(order)
         with flow.deciding(order):
-            prepared = flow.prepare(skill, self._call(order, placed))
-            self._require_ordered(prepared, order)
-            if not order.bounds.hold(flow.bounds(prepared.command)):
-                raise ScriptRefusedError.because(
-                    "This worker's walls are wider than those that were shown, or of a weaker kind",
-                    "Use workers like the machine that asks: the same kind of walls, and not root unless that is.",
-                )
-            answer = None
-            if prepared.decision is Decision.ASK:
-                answered = self.rows.answered(order.id)
-                if answered is None:
-                    raise ApprovalUnavailableError.because(
-                        "no person's unused answer to this very order is in the shared world", "Ask again."
+            with self.rows.store.connection():  # one for all that is looked up
+                skill = self.materials.skill(order)
+                prepared = flow.prepare(skill, self._call(order, placed))
+                self._require_ordered(prepared, order)
+                if not order.bounds.hold(flow.bounds(prepared.command)):
+                    raise ScriptRefusedError.because(
+                        "This worker's walls are wider than those that were shown, or of a weaker kind",
+                        "Use workers like the machine that asks: the same kind of walls, and not root unless that is.",
                     )
-                held.answered, answer = answered.seq, answered.answer
-                prepared = flow.offering(prepared, answered.ticks)
+                prepared, answer = self._answered(flow, prepared, order, held)
             return flow.complete(prepared, answer, control)
+
+    def _answered(
+        self, flow: WorkerFlow, prepared: PreparedRun, order: Order, held: Hold
+    ) -> tuple[PreparedRun, OptionAnswer | None]:
+        """With a person's answer, where one is needed: to this very order, and used by no run."""
+        if prepared.decision is not Decision.ASK:
+            return prepared, None
+        answered = self.rows.answered(order.id)
+        if answered is None:
+            raise ApprovalUnavailableError.because(
+                "no person's unused answer to this very order is in the shared world", "Ask again."
+            )
+        held.answered = answered.seq
+        return flow.offering(prepared, answered.ticks), answered.answer
 
     def _call(self, order: Order, placed: Mapping[str, str]) -> CallArguments:
         return CallArguments(
@@ -271,20 +279,31 @@ class Worker:
         if told != (order.skill, order.digest, order.script, order.interpreter):
             raise ContentChangedError.because("The skill here is not the one that was ordered", "Run it again.")
 
-    def _flow(self, order: Order, policy: ScriptPolicy, inputs: Path | None) -> WorkerFlow:
+    def _allowed(self, text: str) -> ScriptPolicy:
+        """The policy of an order, where it is no looser than this worker's own."""
+        policy = policy_from(text, self.policy)
+        refuse_looser(self.policy, policy)
+        return policy
+
+    @contextmanager
+    def _flow(self, text: str) -> Iterator[WorkerFlow]:
         """One for each policy that is ordered; what is kept ready in it is kept for the next run."""
-        if inputs is not None:
-            return self._new_flow(replace(policy, readable_paths=(inputs,)), inputs)
         with self._lock:
-            flow = self._flows.pop(order.policy, None) or self._new_flow(policy)
-            self._flows[order.policy] = flow
-            oldest = self._flows.pop(next(iter(self._flows))) if len(self._flows) > MOST_FLOWS else None
-        if oldest is not None:
-            oldest.here.ends_soon()  # others may still run in it
-        return flow
+            flow = self._flows.pop(text, None) or self._new_flow(self._allowed(text))
+            self._flows[text] = flow
+            flow.users += 1
+            unused = [name for name, each in self._flows.items() if not each.users]
+            gone = [self._flows.pop(name) for name in unused[: max(0, len(self._flows) - MOST_FLOWS)]]
+        for each in gone:
+            each.close()
+        try:
+            yield flow
+        finally:
+            with self._lock:
+                flow.users -= 1
 
     def _new_flow(self, policy: ScriptPolicy, inputs: Path | None = None) -> WorkerFlow:
-        return WorkerFlow(policy, self.folder, state=self.state, ledger=self.ledger, inputs=inputs)
+        return WorkerFlow(policy, self.folder, store=self.rows.store, ledger=self.ledger, inputs=inputs)
 
     def _keep_artifacts(self, result: ScriptExecutionResult, held: Hold) -> list[tuple[str, int, str]]:
         """By digest; what is too much together stays behind."""
@@ -295,6 +314,8 @@ class Worker:
                 left -= each.size
                 digest = patiently(partial(self.rows.ship, each.path.read_bytes()), held.left)
                 kept.append((str(each.relative_path), each.size, digest))
+        for each in result.artifacts[:1]:  # what was kept is not needed here any more
+            remove_tree(each.path.parents[len(each.relative_path.parts) - 1])
         return kept
 
     def drain(self) -> None:
@@ -305,7 +326,6 @@ class Worker:
         self.keeper.close()
         self.reaper.close()
         self.streams.close()
-        flows: Sequence[WorkerFlow] = [*self._flows.values()]
-        for flow in flows:
+        for flow in self._flows.values():
             flow.close()
         self.rows.store.close()

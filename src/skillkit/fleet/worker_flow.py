@@ -14,6 +14,7 @@ from skillkit.core.flow import Flow
 from skillkit.core.flow.granting import Given
 from skillkit.core.models import Skill
 from skillkit.core.resolve import CallArguments
+from skillkit.core.store.base import Store
 from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import ScriptPolicy
@@ -33,9 +34,11 @@ class WorkerFlow(Flow):
     """Of one policy; several runs at once, each in a thread of its own."""
 
     def __init__(
-        self, policy: ScriptPolicy, state_dir: Path, *, state: str | None, ledger: RunLedger, inputs: Path | None = None
+        self, policy: ScriptPolicy, state_dir: Path, *, store: Store, ledger: RunLedger, inputs: Path | None = None
     ) -> None:
-        super().__init__(policy, state_dir, state=state)
+        super().__init__(policy, state_dir, state=store)
+        self.users = 0
+        """Runs that go on in it."""
         self.audit = ledger
         self._inputs = inputs
         self._deciding = threading.local()
@@ -81,6 +84,10 @@ class WorkerFlow(Flow):
             raise ScriptRefusedError.because(f"The answer grants {wrong[0]!r}, which is about another machine")
         request = prepared.request and replace(prepared.request, grants=tuple(Tick(tick, tick) for tick in ticks))
         return replace(prepared, offered=offered, request=request)
+
+    def close(self) -> None:
+        """The store is all flows' together."""
+        self.here.close()
 
     def _spend(self, prepared: PreparedRun, answer: OptionAnswer) -> None:
         """The database spends it, with the record of the start."""

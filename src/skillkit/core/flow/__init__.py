@@ -40,6 +40,7 @@ from skillkit.core.record import AuditLog, refusal_fields, start_fields, unresol
 from skillkit.core.resolve import CallArguments, resolve_command, resolve_program, version_of
 from skillkit.core.run.place import Here
 from skillkit.core.run.unwalled import read_output
+from skillkit.core.store.base import Store
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.running import RunningRuns
 from skillkit.core.store.skills import InstalledSkills, Signing
@@ -72,7 +73,7 @@ class Flow:
         policy: ScriptPolicy,
         state_dir: Path,
         *,
-        state: str | None = None,
+        state: str | Store | None = None,
         approver: Approver | None = None,
         protected: Sequence[Path] = (),
     ) -> None:

@@ -476,27 +476,50 @@ create function setting_of(wanted text, otherwise integer) returns integer langu
     set search_path = @world@, pg_temp as $$
     select coalesce((select value::integer from meta where key = wanted), otherwise) $$;
 
--- One end, which is never changed; and word to who waits: for an answer, an end, or to be stopped.
+-- One end, which is never changed; and word to who waits for it, to who sends what is queued, and to who has to stop.
 create function runs_end_once() returns trigger
     language plpgsql security definer set search_path = @world@, pg_temp as $$
 begin
     if is_over(old.state) and (new.state, new.result, new.started_seq, new.ended_at)
         is distinct from (old.state, old.result, old.started_seq, old.ended_at)
-        or (new.id, new.order_id, new.content, new.digest, new.session, new.login, new.blobs)
-        is distinct from (old.id, old.order_id, old.content, old.digest, old.session, old.login, old.blobs)
         or old.finished_seq is not null and new.finished_seq is distinct from old.finished_seq then
-        raise exception 'a run has one order and one end' using errcode = '42501';
+        raise exception 'a run has one end' using errcode = '42501';
     end if;
     if is_over(new.state) and not is_over(old.state) then
         new.ended_at := seconds_now();
     end if;
-    if new.state <> old.state and new.state <> 'running' or new.is_cancelled and not old.is_cancelled then
+    if is_over(new.state) and not is_over(old.state) then
         perform tell_of_run(new.id);
+    end if;
+    -- Workers hear only what they have to do something about.
+    if new.state = 'queued' and old.state <> 'queued' or new.is_cancelled and not old.is_cancelled
+        or is_over(new.state) and setting_of('most_running', 0) > 0 then
+        perform pg_notify('skillkit_' || @world_text@ || '_work', new.id::text);
     end if;
     return new;
 end $$;
 create trigger runs_end_once before update on runs for each row execute function runs_end_once();
 alter table runs enable always trigger runs_end_once;
+create function orders_are_kept() returns trigger language plpgsql as $$
+begin
+    raise exception 'what was ordered is never changed' using errcode = '42501';
+end $$;
+create trigger orders_are_kept before update of id, order_id, content, digest, session, login, blobs on runs
+    for each row execute function orders_are_kept();
+alter table runs enable always trigger orders_are_kept;
+
+-- As before; most sessions are known, and looking is cheaper than writing.
+create or replace function claim_session(wanted text) returns void
+    language plpgsql security definer set search_path = @world@, pg_temp as $$
+begin
+    if coalesce(wanted, '') = '' or exists (select 1 from sessions where session = wanted and login = session_user) then
+        return;
+    end if;
+    insert into sessions (session, login) values (wanted, session_user) on conflict do nothing;
+    if session_user is distinct from (select login from sessions where session = wanted) then
+        raise exception 'the session belongs to another login' using errcode = '42501';
+    end if;
+end $$;
 
 drop function order_run(uuid, text, text, text, text, text, double precision, boolean);
 -- By a front, in a session of its own. `said` is what became of it; 'missing' and 'full' mean that nothing was ordered.
