@@ -92,7 +92,7 @@ def test_altered_messages_are_ignored_and_the_worker_goes_on(running: Fleet) -> 
     with app.connection_for_write() as connection:
         channel = connection.default_channel
         for body in ("not json", '[["x"], {}, {"callbacks": [1]}]', "\0"):
-            content = {
+            content: dict[str, Any] = {
                 "body": base64.b64encode(body.encode()).decode(),
                 "content-type": "application/x-python-serialize",
             }

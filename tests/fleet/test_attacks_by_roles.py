@@ -171,7 +171,7 @@ def test_the_session_of_another_front_is_not_to_be_had(fleet: Fleet) -> None:
 
 def test_an_order_is_what_its_id_says(fleet: Fleet) -> None:
     text = text_of(fleet, order(fleet.manager(), "x"))
-    values = (uuid.uuid4(), f"run-{'0' * 64}", text, "d", "q", [], 60, 60, False, False)
+    values: tuple[object, ...] = (uuid.uuid4(), f"run-{'0' * 64}", text, "d", "q", [], 60, 60, False, False)
     with (
         fleet.database.connect(fleet.world, login=fleet.front) as front,
         pytest.raises(psycopg.Error, match="digest of it"),
@@ -238,6 +238,8 @@ def false_question(request: OptionRequest, lie: str) -> OptionRequest:  # noqa: 
             return replace(request, title="Say hello?")
         case "other order":
             context["order"] = altered(context["order"], words=["harmless"])
+        case _:
+            assert lie == "none"
     return replace(request, context=context)
 
 

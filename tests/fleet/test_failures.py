@@ -139,7 +139,10 @@ def test_an_end_that_cannot_be_written_waits_in_a_file(fragile: Fleet) -> None:
     run = order(fragile.manager(), "nap", "2")
     assert wait_for(lambda: fragile.rows("select 1 from runs where started_seq is not null"), 60)
     fragile.database.kill()
-    spooled = lambda: [*fragile.folder.glob("worker-*/fleet/spool/*.json")]  # noqa: E731
+
+    def spooled() -> list[Path]:
+        return [*fragile.folder.glob("worker-*/fleet/spool/*.json")]
+
     assert wait_for(spooled, 90)
     worker.kill()
     fragile.database.start()
@@ -160,7 +163,10 @@ def test_a_worker_cut_off_from_the_database_kills_its_scripts_before_the_lease_e
     beats = data / "beats"
     assert wait_for(lambda: beats.exists() and beats.read_text().count("\n") > 3, 60)
     fragile.database.kill()
-    last = lambda: float(beats.read_text().split()[-1])  # noqa: E731
+
+    def last() -> float:
+        return float(beats.read_text().split()[-1])
+
     assert wait_for(lambda: time.time() - last() > 3, 90), "it goes on without a lease"
     stopped = last()
     fragile.database.start()

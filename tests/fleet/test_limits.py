@@ -124,10 +124,12 @@ def test_all_who_wait_get_their_turn(fleet: Fleet) -> None:
     last = order(one)
     fleet.start_worker()
     done: list[int] = []
-    threads = [
-        threading.Thread(target=lambda n=n, run=run: (run.result(), done.append(n)))
-        for n, run in enumerate((*first, last))
-    ]
+
+    def wait(number: int, run: FleetRun) -> None:
+        run.result()
+        done.append(number)
+
+    threads = [threading.Thread(target=wait, args=each) for each in enumerate((*first, last))]
     for each in threads:
         each.start()
     for each in threads:
