@@ -113,9 +113,7 @@ class Here:
 
     def _sandbox(self) -> Sandbox:
         """Chosen once, whatever a skill was given beside; that there are none is said again at each run."""
-        if self._chosen is not None:
-            return self._chosen
-        sandbox = sandbox_for(self._policy)
+        sandbox = self._chosen or sandbox_for(self._policy)
         if sandbox.has_walls:
             self._chosen = sandbox
         return sandbox
@@ -152,8 +150,7 @@ class Here:
             return held.enter_context(self.snapshots.hold(command.base_directory, manifest or self.manifest(command)))
         except OSError as error:
             raise StateUnavailableError(
-                f"No copy of {command.skill_name!r} can be kept in {self.snapshots.folder}: "
-                f"{error.strerror or error}. "
+                f"No copy of {command.skill_name!r} can be kept in {self.snapshots.folder}: {error.strerror or error}. "
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
 
@@ -168,9 +165,8 @@ class Here:
     ) -> Place:
         """What has to stand before the process starts; `policy` is the one that holds for this skill.
 
-        `is_fresh` says that nothing came since it was decided about: walls that mount a copy of what was hashed then
-        need no second look at the folder. Others may run from the folder, so it is always looked at again. `keys` are
-        told to the script alone; `masker` knows them, and what else no agent and no record may see.
+        `is_fresh`: nothing came since it was decided about, so walls that mount a copy need no second look at the
+        folder. `keys` are told to the script alone; `masker` knows them, and what else no agent and no record may see.
         """
         decided = prepared.command
         if decided.workspace is not None:

@@ -283,7 +283,6 @@ def test_a_compiler_that_ends_early_gives_what_it_had(tmp_path: Path, monkeypatc
 def test_they_go_with_the_copy(tmp_path: Path) -> None:
     helper = tmp_path / "skills/demo/scripts/helper.py"
     with made_manager(tmp_path, {"scripts/run.py": "import helper\n", **HELPERS}, policy=POLICY) as manager:
-        made: list[Path] = []
         for number in range(7):
             helper.write_text(f"print({number})\n")
             assert manager.execute_skill_script("demo", "run").stdout == f"{number}\n"
