@@ -51,6 +51,7 @@ from skillkit import (
     ToolRestrictionError,
 )
 from skillkit.core.run import tiers, work
+from skillkit.core.run.sandbox.base import descriptor
 
 # Each answers with its arguments from stdin, its words, its folder and its skill's name.
 ECHOES = {
@@ -461,6 +462,12 @@ def test_no_shell_sees_an_argument(tmp_path: Path) -> None:
     with runnable(tmp_path, "import json, sys\nprint(json.dumps(sys.argv[1:]))\n", name="scripts/run.py") as manager:
         assert json.loads(manager.execute_skill_script("demo", "run", argv=words).stdout) == words
     assert not (tmp_path / "skills/demo/pwned").exists()
+
+
+def test_no_word_of_a_caller_stands_for_a_descriptor(tmp_path: Path) -> None:
+    words = [str(descriptor(number)) for number in range(12)]
+    with runnable(tmp_path, 'printf "%s\\n" "$@"\n', policy=STANDARD) as manager:
+        assert manager.execute_skill_script("demo", "run", argv=words).stdout.splitlines() == words
 
 
 def test_ten_megabytes_of_json_go_in_and_one_byte_more_does_not(tmp_path: Path) -> None:

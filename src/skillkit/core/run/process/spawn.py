@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from skillkit.core.run.sandbox.base import descriptor
+from skillkit.core.run.sandbox.base import DescriptorPlace, descriptor
 
 if sys.platform == "linux":
     import resource
@@ -220,4 +220,4 @@ def _fill_in(argv: Sequence[str], numbers: Sequence[int]) -> list[str]:
     if not numbers:
         return list(argv)
     names = {descriptor(place): str(number) for place, number in enumerate(numbers)}
-    return [names.get(word, word) for word in argv]
+    return [names.get(word, word) if type(word) is DescriptorPlace else word for word in argv]

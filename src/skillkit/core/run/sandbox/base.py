@@ -17,6 +17,7 @@ __all__ = [
     "PRIVATE_FOLDERS",
     "WAY_OUT",
     "Confined",
+    "DescriptorPlace",
     "Reach",
     "Sandbox",
     "UnconfinedSandbox",
@@ -178,9 +179,15 @@ class Sandbox(ABC):
         """The command line that runs `argv` inside."""
 
 
-def descriptor(number: int) -> str:
+class DescriptorPlace(str):
+    """Stands in `argv` for a number that is known when the process starts; no text of anybody's is one."""
+
+    __slots__ = ()
+
+
+def descriptor(number: int) -> DescriptorPlace:
     """The place in `argv` of the n-th content's descriptor number."""
-    return f"{{descriptor {number}}}"
+    return DescriptorPlace(f"{{descriptor {number}}}")
 
 
 @dataclass(frozen=True, slots=True)
