@@ -210,7 +210,7 @@ def test_control_the_owner_can_do_what_they_cannot(fleet: Fleet) -> None:
 # What is shown.
 
 
-def false_question(request: OptionRequest, lie: str) -> OptionRequest:  # noqa: C901 - a lie a line
+def false_question(request: OptionRequest, lie: str) -> OptionRequest:  # noqa: C901, PLR0912 - a lie a line
     context = json.loads(json.dumps(request.context))
     prompt = context["prompt"]
     match lie:
