@@ -27,7 +27,7 @@ from support.page_visits import answer_over_http  # noqa: E402
 
 from skillkit import GUARDED, SkillManager  # noqa: E402
 from skillkit.core.exceptions import RunLostError  # noqa: E402
-from skillkit.core.store.postgres import WorldAddress, make_world  # noqa: E402
+from skillkit.core.store.shared.postgres import WorldAddress, make_world  # noqa: E402
 from skillkit.fleet import CeleryRunner, FleetRun  # noqa: E402
 
 WORLD = "acme"

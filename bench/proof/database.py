@@ -47,7 +47,7 @@ class Server:
         return f"postgresql://owner@/postgres?host={self._folder}{f'&world={world}' if world else ''}"
 
     def make_world(self, name: str) -> str:
-        from skillkit.core.store.postgres import WorldAddress, make_world
+        from skillkit.core.store.shared.postgres import WorldAddress, make_world
 
         make_world(WorldAddress.from_text(self.address(name)))
         return self.address(name)

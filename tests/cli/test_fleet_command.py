@@ -13,7 +13,7 @@ from support.databases import Database
 
 from skillkit.cli.main import cli
 from skillkit.core.record import AuditLog
-from skillkit.core.store.postgres import WorldAddress
+from skillkit.core.store.shared.postgres import WorldAddress
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import StandingApprovals
 

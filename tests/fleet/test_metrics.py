@@ -22,7 +22,7 @@ from support.running import wait_for
 
 from skillkit import ConfigurationError, SkillManager
 from skillkit.fleet import Worker, tracing
-from skillkit.fleet.metrics import MOST_CALLERS, MetricsServer, Performed, metrics_text
+from skillkit.fleet.work.metrics import MOST_CALLERS, MetricsServer, Performed, metrics_text
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +103,7 @@ def test_what_waits_runs_and_ended_is_counted(quiet: Fleet, here: Worker) -> Non
 def test_renewals_running_ones_and_the_spool_are_told(
     quiet: Fleet, here: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillkit.fleet.keeping.RENEW_SECONDS", 0.3)
+    monkeypatch.setattr("skillkit.fleet.work.keeping.RENEW_SECONDS", 0.3)
     here.start()
     run = ordered(quiet.manager(), "nap")
     thread = threading.Thread(target=here.run, args=(run,))
@@ -149,7 +149,7 @@ def test_a_fault_is_an_outcome_of_its_own() -> None:
 
 
 def test_idle_callers_keep_nobody_from_looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillkit.fleet.metrics.CALLER_SECONDS", 1.0)
+    monkeypatch.setattr("skillkit.fleet.work.metrics.CALLER_SECONDS", 1.0)
     server = MetricsServer("0", lambda: "up 1\n", lambda: False)
     host, port = server.address.removeprefix("http://").removesuffix("/metrics").split(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(MOST_CALLERS + 4)]

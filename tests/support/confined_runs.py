@@ -51,7 +51,7 @@ def started(
         os.lseek(low, 0, os.SEEK_SET)
         files.append(fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD))
         os.close(low)
-    places = {descriptor(number): str(fd) for number, fd in enumerate(files)}
+    places: dict[str, str] = {descriptor(number): str(fd) for number, fd in enumerate(files)}
     try:
         return subprocess.Popen(
             [places.get(word, word) for word in confined.argv],

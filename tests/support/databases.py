@@ -71,7 +71,7 @@ class Database:
 
     def new_world(self) -> str:
         """One that nobody uses yet."""
-        from skillkit.core.store.postgres import WorldAddress, make_world
+        from skillkit.core.store.shared.postgres import WorldAddress, make_world
 
         world = f"w{secrets.token_hex(6)}"
         make_world(WorldAddress.from_text(self.address(world)))

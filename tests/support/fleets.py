@@ -13,7 +13,7 @@ from typing import Any
 
 from skillkit import STANDARD, ScriptPolicy, SkillManager
 from skillkit.core.record import AuditLog
-from skillkit.core.store.postgres import SharedStore, WorldAddress
+from skillkit.core.store.shared.postgres import SharedStore, WorldAddress
 from skillkit.fleet import CeleryRunner, Worker
 from skillkit.fleet.broker import app_for
 from support.databases import Database

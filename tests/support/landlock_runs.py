@@ -122,7 +122,7 @@ class Place:
     ) -> Iterator[subprocess.Popen[bytes]]:
         """As a runner starts it; on leaving, its group is killed and nothing more is done."""
         with descriptors(confined.contents) as numbers:
-            places = {descriptor(at): str(number) for at, number in enumerate(numbers)}
+            places: dict[str, str] = {descriptor(at): str(number) for at, number in enumerate(numbers)}
             process = subprocess.Popen(
                 [places.get(each, each) for each in confined.argv],
                 stdin=stdin,

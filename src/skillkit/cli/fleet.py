@@ -12,7 +12,7 @@ from skillkit.cli.output import echo_json
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.record import AuditLog
 from skillkit.core.store.opening import SHARED_VARIABLE
-from skillkit.core.store.postgres import ROLES, SharedStore, WorldAddress, make_world, set_limits
+from skillkit.core.store.shared.postgres import ROLES, SharedStore, WorldAddress, make_world, set_limits
 from skillkit.core.store.state import StateStore, state_folder
 
 __all__ = ["fleet", "world"]
@@ -166,7 +166,7 @@ def copy_command(state_dir: Path | None, as_json: bool) -> None:
       skillkit fleet init --state 'postgresql://db.example.com/skills?world=acme'
       skillkit world copy --state 'postgresql://db.example.com/skills?world=acme'
     """
-    from skillkit.core.store.copying import copy_world
+    from skillkit.core.store.shared.copying import copy_world
 
     source, target = StateStore(state_folder(state_dir)), SharedStore(_address(), state_folder(state_dir))
     try:

@@ -74,7 +74,7 @@ def _use_shared_state(ctx: click.Context, _: click.Parameter, address: str | Non
     """For as long as the command runs it is as if the variable said so: what it starts belongs to the same world."""
     if address is None or ctx.resilient_parsing:
         return
-    from skillkit.core.store.postgres import WorldAddress
+    from skillkit.core.store.shared.postgres import WorldAddress
 
     try:
         WorldAddress.from_text(address)

@@ -87,7 +87,7 @@ def worker_command(
 
 @contextmanager
 def _metrics(address: str | None, worker: Any, queues: list[str]) -> Iterator[None]:  # noqa: ANN401 - ours, imported late
-    from skillkit.fleet.metrics import MetricsServer, metrics_text
+    from skillkit.fleet.work.metrics import MetricsServer, metrics_text
 
     if address is None:
         yield

@@ -10,10 +10,10 @@ and starts workers with `skillkit worker --state ... --broker ...`, or gives an 
 
     front.py     a prepared run -> its order (orders.py), the skill's bytes (packing.py), a row (rows.py), a message
     waiting.py   the row -> output, result or error for who ordered it (FleetRun); watch.py wakes who waits
-    worker.py    an id -> the run: claim, decide again (worker_flow.py), run, end; fetching.py, streaming.py, results.py
-    holding.py   the lease of one run, by which it fences itself; keeping.py renews it, spool.py keeps an end for later
-    reaping.py   runs that nobody holds: queued again, lost, expired, recorded, sent
     tasks.py     a Celery app with the task
+    work/worker.py   an id -> the run: claim, decide again (worker_flow), run, end; with fetching, streaming, results
+    work/holding.py  the lease of one run, by which it fences itself; keeping renews it, spool keeps an end for later
+    work/reaping.py  runs that nobody holds: queued again, lost, expired, recorded, sent
 
 A message that is forged, doubled, replayed or late does nothing that the row does not allow: only who turns a row from
 queued to running has the run, until its lease ends. An order is a text whose digest is its id; a person's answer is to
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from skillkit.fleet.runner import CeleryRunner
     from skillkit.fleet.tasks import add_task
     from skillkit.fleet.waiting import FleetRun
-    from skillkit.fleet.worker import Worker
+    from skillkit.fleet.work.worker import Worker
 
 __all__ = ["CeleryRunner", "FleetRun", "Worker", "add_task"]
 
-_PLACES = {"CeleryRunner": "runner", "FleetRun": "waiting", "Worker": "worker", "add_task": "tasks"}
+_PLACES = {"CeleryRunner": "runner", "FleetRun": "waiting", "Worker": "work.worker", "add_task": "tasks"}
 
 
 def __getattr__(name: str) -> object:

@@ -12,7 +12,7 @@ from uuid import UUID
 from skillkit.core.exceptions import ConfigurationError, ScriptRefusedError, StateUnavailableError
 from skillkit.core.record.fields import shown_fields
 from skillkit.core.store.base import Connection, Store
-from skillkit.core.store.postgres import SharedStore
+from skillkit.core.store.shared.postgres import SharedStore
 from skillkit.core.values.questions import OptionAnswer
 from skillkit.core.values.records import JSON, canonical_json, exact_fields
 from skillkit.fleet.orders import Order, id_of

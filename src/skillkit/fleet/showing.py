@@ -25,10 +25,10 @@ from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import GUARDED
 from skillkit.core.values.questions import KEEPS, OPTIONS, WALLS, OptionRequest, Prompt
 from skillkit.core.values.runs import ScriptCommand
-from skillkit.fleet.fetching import Materials
 from skillkit.fleet.front import ORDER, TRAVELLING_GRANTS
 from skillkit.fleet.orders import Order, policy_from
 from skillkit.fleet.rows import Rows, shared
+from skillkit.fleet.work.fetching import Materials
 
 __all__ = ["require_true"]
 

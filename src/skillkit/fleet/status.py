@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from skillkit.core.store.postgres import SharedStore
+from skillkit.core.store.shared.postgres import SharedStore
 
 __all__ = ["Queue", "SeenWorker", "Status", "status_of"]
 

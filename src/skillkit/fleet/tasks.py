@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from skillkit.fleet.broker import TASK
-from skillkit.fleet.worker import Worker
+from skillkit.fleet.work.worker import Worker
 
 __all__ = ["add_task"]
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID, uuid4
 
-from skillkit.core.store.postgres import SharedStore, WorldAddress, connect
+from skillkit.core.store.shared.postgres import SharedStore, WorldAddress, connect
 
 __all__ = ["LOOK_SECONDS", "Watch", "watch_of"]
 

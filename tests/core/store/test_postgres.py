@@ -17,12 +17,12 @@ from support.databases import Database
 
 from skillkit import ConfigurationError, SkillManager, StateUnavailableError, World
 from skillkit.core.record import AuditLog
-from skillkit.core.store import postgres
 from skillkit.core.store import request_rows as rows
-from skillkit.core.store.copying import copy_world
 from skillkit.core.store.opening import open_store
-from skillkit.core.store.postgres import SharedStore, WorldAddress, make_world
 from skillkit.core.store.processes import own_mark
+from skillkit.core.store.shared import postgres
+from skillkit.core.store.shared.copying import copy_world
+from skillkit.core.store.shared.postgres import SharedStore, WorldAddress, make_world
 from skillkit.core.store.skills import Installed, InstalledSkills, StandingGrants
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import StandingApprovals

@@ -16,14 +16,14 @@ from support.databases import Database
 from support.running import wait_for
 
 from skillkit import OptionAnswer, StateUnavailableError
-from skillkit.core.store import notices, postgres
 from skillkit.core.store import request_rows as rows
 from skillkit.core.store import subscription as watching
 from skillkit.core.store.base import Connection, Store, steady_seconds
-from skillkit.core.store.notices import Notices
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.request_rows import Question, Ticket
 from skillkit.core.store.requests import Requests
+from skillkit.core.store.shared import notices, postgres
+from skillkit.core.store.shared.notices import Notices
 from skillkit.core.store.subscription import Subscriber, Subscription
 
 pytestmark = pytest.mark.usefixtures("each_database")

@@ -23,6 +23,6 @@ def open_store(folder: str | Path, state: str | Store | None = None) -> Store:
     chosen = os.environ.get(SHARED_VARIABLE, "") if state is None else state
     if not chosen:
         return StateStore(folder)
-    from skillkit.core.store.postgres import SharedStore, WorldAddress
+    from skillkit.core.store.shared.postgres import SharedStore, WorldAddress
 
     return SharedStore(WorldAddress.from_text(chosen), folder)

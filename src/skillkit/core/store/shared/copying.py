@@ -11,7 +11,7 @@ from typing import Any
 
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.store.base import Connection
-from skillkit.core.store.postgres import SharedStore
+from skillkit.core.store.shared.postgres import SharedStore
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import AGENT_OWNER, ANYWHERE
 

@@ -18,9 +18,9 @@ from socket import socket
 from typing import Any, Protocol
 
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
-from skillkit.fleet.keeping import Keeper
 from skillkit.fleet.rows import Rows
-from skillkit.fleet.spool import Spool
+from skillkit.fleet.work.keeping import Keeper
+from skillkit.fleet.work.spool import Spool
 
 __all__ = ["METRICS_TYPE", "MetricsServer", "Performed", "metrics_text"]
 

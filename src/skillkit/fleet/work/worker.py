@@ -40,18 +40,18 @@ from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import GUARDED, ScriptPolicy
 from skillkit.core.values.questions import OptionAnswer
 from skillkit.core.values.runs import Decision, PreparedRun, RunControl, ScriptExecutionResult
-from skillkit.fleet.fetching import Materials
-from skillkit.fleet.holding import LEASE_SECONDS, Hold, RunLedger
-from skillkit.fleet.keeping import Keeper
-from skillkit.fleet.metrics import Performed
 from skillkit.fleet.orders import Order, policy_from, refuse_looser, travelling, words_with
-from skillkit.fleet.reaping import Reaper
 from skillkit.fleet.results import error_text, result_text
 from skillkit.fleet.rows import RETRY_SECONDS, Row, Rows, patiently, shared
-from skillkit.fleet.spool import Spool
-from skillkit.fleet.streaming import Streams
 from skillkit.fleet.tracing import span
-from skillkit.fleet.worker_flow import WorkerFlow
+from skillkit.fleet.work.fetching import Materials
+from skillkit.fleet.work.holding import LEASE_SECONDS, Hold, RunLedger
+from skillkit.fleet.work.keeping import Keeper
+from skillkit.fleet.work.metrics import Performed
+from skillkit.fleet.work.reaping import Reaper
+from skillkit.fleet.work.spool import Spool
+from skillkit.fleet.work.streaming import Streams
+from skillkit.fleet.work.worker_flow import WorkerFlow
 
 __all__ = ["Worker"]
 

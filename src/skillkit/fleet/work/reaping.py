@@ -16,10 +16,10 @@ from uuid import UUID
 
 from skillkit.core.exceptions import SkillKitError, StateUnavailableError
 from skillkit.fleet.broker import send
-from skillkit.fleet.holding import RENEW_SECONDS
 from skillkit.fleet.rows import Rows
 from skillkit.fleet.sending import PUBLISH_AGAIN_SECONDS
-from skillkit.fleet.spool import Spool
+from skillkit.fleet.work.holding import RENEW_SECONDS
+from skillkit.fleet.work.spool import Spool
 
 __all__ = ["Reaper"]
 

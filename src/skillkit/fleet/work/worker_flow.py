@@ -21,8 +21,8 @@ from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.questions import OPTIONS, OptionAnswer, OptionRequest, Tick
 from skillkit.core.values.runs import PreparedRun, ScriptCommand
 from skillkit.fleet.front import TRAVELLING_GRANTS
-from skillkit.fleet.holding import RunLedger
 from skillkit.fleet.orders import Order, portable
+from skillkit.fleet.work.holding import RunLedger
 
 if TYPE_CHECKING:
     from skillkit.core.decide.rules import Verdict

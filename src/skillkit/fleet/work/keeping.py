@@ -15,10 +15,10 @@ from typing import Any
 from uuid import UUID
 
 from skillkit.core.exceptions import SkillKitError
-from skillkit.core.store.postgres import connect
-from skillkit.fleet.holding import LEASE_SECONDS, RENEW_SECONDS, Hold
+from skillkit.core.store.shared.postgres import connect
 from skillkit.fleet.rows import Rows
 from skillkit.fleet.watch import LOOK_SECONDS, listen
+from skillkit.fleet.work.holding import LEASE_SECONDS, RENEW_SECONDS, Hold
 
 __all__ = ["Keeper"]
 

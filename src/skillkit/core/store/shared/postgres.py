@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillkit.core.exceptions import ConfigurationError, StateUnavailableError
-from skillkit.core.store.addresses import WorldAddress
 from skillkit.core.store.base import ChangeMark, Cursor, Head, Moment, Row, boot_id
-from skillkit.core.store.notices import Notices
+from skillkit.core.store.shared.addresses import WorldAddress
+from skillkit.core.store.shared.notices import Notices
 from skillkit.core.store.state import StateStore
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def _require_version(address: WorldAddress, version: int) -> None:
 
 @cache
 def _migrations() -> tuple[str, ...]:
-    text = files("skillkit.core.store").joinpath("postgres.sql").read_text(encoding="utf-8")
+    text = files("skillkit.core.store.shared").joinpath("postgres.sql").read_text(encoding="utf-8")
     return tuple(_MARKED.split(text)[1:])
 
 
