@@ -58,7 +58,18 @@ class Fleet:
         self, *, order: str = "run", waits: bool = False, seconds: float = 60.0, session: str = "one"
     ) -> uuid.UUID:
         run, content = uuid.uuid4(), order_text(order, session)
-        values = (run, order_id(content), content, "d1", "acme.bash", [], 60.0, seconds, waits, False)
+        values: tuple[object, ...] = (
+            run,
+            order_id(content),
+            content,
+            "d1",
+            "acme.bash",
+            [],
+            60.0,
+            seconds,
+            waits,
+            False,
+        )
         self.ask(self.front, "order_run(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", *values)
         return run
 
