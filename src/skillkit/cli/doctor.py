@@ -180,6 +180,8 @@ def tiers() -> list[_TierHealth]:
 
 def _warm(tier: str) -> str:
     """Whether the next run can be made ready ahead."""
+    if tier == "landlock":
+        return "the next run of a python3 script without a workspace can be made ready ahead"
     if tier != "bubblewrap":
         return "every run starts its walls anew"
     return "the next run can be made ready ahead" if mounter_works() else "no: nothing can be mounted in its walls"
