@@ -20,6 +20,7 @@ from skillkit.core.values.questions import (
     RiskFlag,
     Tick,
 )
+from skillkit.present.glance import stopped_words
 from skillkit.present.request import decision_text, diff_text, prompt_text, source_text, walls_text, whole_text
 
 
@@ -229,6 +230,14 @@ def test_a_risk_that_the_walls_stop_says_so_and_a_tick_that_opens_it_too() -> No
     assert "blocked by the walls, unless you tick more" in source_text(prompt, 100, ticks=asked.grants), (
         "and so all pages"
     )
+
+
+def test_no_tick_is_said_to_open_a_place_where_secrets_are_kept() -> None:
+    key = (Tick("secret:WEATHER_API_KEY", "the key WEATHER_API_KEY"),)
+    place = RiskFlag("credentials", "Names .netrc, where secrets are kept", "a.py", 2, 75, is_blocked=True)
+    assert stopped_words(place, key) == "blocked by the walls"
+    variable = RiskFlag("credentials", "Reads the environment variable WEATHER_API_KEY", "a.py", 1, 35, is_blocked=True)
+    assert stopped_words(variable, key) == "blocked by the walls, unless you tick more"
 
 
 def test_several_flags_of_one_line_are_one_thing_to_look_at() -> None:
