@@ -42,6 +42,11 @@ def test_the_remedy_is_what_is_typed(kind: str, name: str, expected: str) -> Non
     assert remedy(kind, name) == expected
 
 
+@pytest.mark.parametrize("name", ["~/.ssh/id_rsa", "~/.netrc", "~/.aws/credentials", "/etc/shadow", "~", "/"])
+def test_no_command_is_told_for_a_place_that_is_never_opened(name: str) -> None:
+    assert remedy("read", name) == f"nothing: {name} is never opened to scripts"
+
+
 def test_every_kind_is_looked_at() -> None:
     needs = [Need(kind, "x", "inferred", "a:1") for kind in NEED_KINDS]
     assert len(met(needs, AROUND)) == len(NEED_KINDS)

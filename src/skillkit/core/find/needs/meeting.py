@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from skillkit.core.find.needs.packages import program_sources
 from skillkit.core.find.needs.siblings import ABOVE, IN_PLUGIN, has_module, is_of_skills, sibling_folder
 from skillkit.core.find.needs.surroundings import Surroundings
 from skillkit.core.models.detect.languages import LANGUAGE_INTERPRETERS
+from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.values.hosts import USUAL_PORTS, HostRule
 from skillkit.core.values.names import is_grantable_name
 from skillkit.core.values.needs import GRANT_KINDS, Need
@@ -128,7 +130,10 @@ def _place(need: Need, around: Surroundings) -> str:
     is_open = is_open or any(place.is_relative_to(folder) for folder in folders)
     is_open = is_open or any(each.startswith(f"{need.kind}:{need.name} sha256:") for each in _granted(around))
     is_open = is_open or bool(around.workspace and place.is_relative_to(around.workspace))
-    return "" if is_open or _is_granted(need, around) else _grant(need, around)
+    if is_open or _is_granted(need, around):
+        return ""
+    is_closed = forbidden_paths(None).covers(os.path.realpath(place))
+    return f"nothing: {need.name} is never opened to scripts" if is_closed else _grant(need, around)
 
 
 def _working_directory(need: Need, around: Surroundings) -> str:
