@@ -57,7 +57,7 @@ def main() -> int:
         for end in [max(_MANY.get(target, 1), count * share // 100)]
         for start in range(0, end, SLICE)
     ]
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), initializer=_quieten) as pool:
         slices = list(pool.map(_fuzz, *zip(*parts, strict=True)))
     faults = [f"{each.target}: {fault}" for each in slices for fault in each.faults]
     for target in TARGETS:
@@ -73,10 +73,14 @@ def main() -> int:
     return write_line("fuzz", figures, is_kept=not faults)
 
 
-def _fuzz(target: str, start: int, count: int) -> Slice:
-    """One slice, in a process of the pool."""
+def _quieten() -> None:
+    """A process of the pool: what is refused a million times need not be said."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
+
+
+def _fuzz(target: str, start: int, count: int) -> Slice:
+    """One slice, in a process of the pool."""
     found, each, began = Slice(target), _MANY.get(target, 1), time.monotonic()
     signal.signal(signal.SIGALRM, _ring)
     with tempfile.TemporaryDirectory(prefix="skillkit-fuzz-") as folder:

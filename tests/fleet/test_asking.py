@@ -25,11 +25,15 @@ def person(fleet: Fleet) -> World:
     return World(fleet.folder / "person", state=fleet.address(fleet.approver))
 
 
-def answer(fleet: Fleet, option: str, **more: Any) -> None:
-    """As somebody else, on another machine."""
+def answer(fleet: Fleet, manager: SkillManager, option: str, **more: Any) -> None:
+    """As somebody else, on another machine: what this manager asks, whatever others left unanswered."""
     with person(fleet) as world:
-        assert wait_for(world.pending, 30)
-        world.answer(world.pending()[0].id, option, "test", **more)
+
+        def asked() -> list[str]:
+            return [each.id for each in world.pending() if each.session_id == manager.session_id]
+
+        assert wait_for(asked, 60)
+        world.answer(asked()[0], option, "test", **more)
 
 
 def asking(fleet: Fleet, **options: Any) -> SkillManager:
@@ -49,7 +53,7 @@ def fleet(databases: Database, broker: Broker, tmp_path_factory: pytest.TempPath
 
 def test_a_yes_given_elsewhere_runs_it_once(fleet: Fleet) -> None:
     manager = asking(fleet)
-    other = threading.Thread(target=answer, args=(fleet, "yes_once"))
+    other = threading.Thread(target=answer, args=(fleet, manager, "yes_once"))
     other.start()
     result = manager.execute_skill_script("demo", "say", argv=["asked"])
     other.join()
@@ -61,7 +65,7 @@ def test_a_yes_given_elsewhere_runs_it_once(fleet: Fleet) -> None:
 
 def test_a_yes_for_the_session_holds_there_for_the_next_run(fleet: Fleet) -> None:
     manager = asking(fleet)
-    other = threading.Thread(target=answer, args=(fleet, "yes_in_session"))
+    other = threading.Thread(target=answer, args=(fleet, manager, "yes_in_session"))
     other.start()
     assert manager.execute_skill_script("demo", "say", argv=["one"]).success
     other.join()
@@ -70,7 +74,7 @@ def test_a_yes_for_the_session_holds_there_for_the_next_run(fleet: Fleet) -> Non
 
 def test_a_changed_skill_asks_again_there(fleet: Fleet) -> None:
     manager = asking(fleet, session_id="changing")
-    other = threading.Thread(target=answer, args=(fleet, "yes_in_session"))
+    other = threading.Thread(target=answer, args=(fleet, manager, "yes_in_session"))
     other.start()
     assert manager.execute_skill_script("demo", "fail").exit_code == 3
     other.join()
@@ -88,7 +92,7 @@ def test_a_changed_skill_asks_again_there(fleet: Fleet) -> None:
 
 def test_a_no_is_a_no(fleet: Fleet) -> None:
     manager = asking(fleet)
-    other = threading.Thread(target=answer, args=(fleet, "no"), kwargs={"reason": "not today"})
+    other = threading.Thread(target=answer, args=(fleet, manager, "no"), kwargs={"reason": "not today"})
     other.start()
     with pytest.raises(ApprovalDeclinedError, match="not today"):
         manager.execute_skill_script("demo", "say", argv=["declined"])
@@ -101,7 +105,7 @@ def test_waiting_for_a_person_is_a_row_and_nothing_else(fleet: Fleet) -> None:
     run = runner.order(manager, "demo", "say", argv=["later"])
     assert run.state == "waiting"
     manager.close()  # whoever asked may be gone
-    answer(fleet, "yes_once")
+    answer(fleet, manager, "yes_once")
     assert json.loads(runner.find(run.id).result().stdout)["argv"] == ["later"]
 
 
@@ -109,7 +113,7 @@ def test_who_ordered_and_was_declined_hears_it(fleet: Fleet) -> None:
     manager = asking(fleet, approver=None)
     runner: Any = manager.runner
     run = runner.order(manager, "demo", "say", argv=["never"])
-    answer(fleet, "no", reason="no need")
+    answer(fleet, manager, "no", reason="no need")
     with pytest.raises(ApprovalDeclinedError, match="no need"):
         run.result()
     fleet.settle()
