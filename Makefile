@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
 
-.PHONY: demo fleet-demo test test-slow examples hosts check mutants package bench bench-peers real-skills soak fuzz storm powercut proof coverage test-versions docs screenshots clean system
+.PHONY: demo fleet-demo test test-slow test-fleet examples hosts check mutants package bench bench-peers real-skills soak fuzz storm powercut proof coverage test-versions docs screenshots clean system
 
 demo: $(VENV)/.core-ready  ## the main job on the example skills
 	@$(BIN)/skillkit demo
@@ -17,7 +17,10 @@ test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
 	$(BIN)/python -m pytest -n auto -m "not slow and not hosts"
 
 test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser, along every page of the docs
-	$(BIN)/python -m pytest -n auto -m "slow and not hosts"
+	$(BIN)/python -m pytest -n auto -m "slow and not hosts" --ignore=tests/fleet --ignore=tests/e2e/test_fleet_demo.py
+
+test-fleet: $(VENV)/.dev-ready system  ## runs on workers, with real PostgreSQL, Redis and RabbitMQ; most of it is waiting
+	$(BIN)/python -m pytest -n 6 --dist loadfile -m slow tests/fleet tests/e2e/test_fleet_demo.py
 
 examples: $(EXAMPLES_VENV)/.examples-ready $(EXAMPLES_2_VENV)/.examples-openai-2-ready  ## the programs for other frameworks, in environments of their own
 	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
