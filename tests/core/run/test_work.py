@@ -45,6 +45,19 @@ def test_each_run_has_a_private_folder(folders: WorkFolders) -> None:
     assert {oct(folder.stat().st_mode & 0o777) for folder in (first, second, first.parent)} == {"0o700"}
 
 
+def test_a_folder_that_is_given_back_twice_is_not_taken_from_who_has_it_then(folders: WorkFolders) -> None:
+    first = folders.new()
+    folders.tidy(first)
+    mine = folders.new()
+    folders.tidy(first)
+    assert folders.new() != folders.new()
+    (mine / "deep").mkdir()
+    others = WorkFolders()
+    others.tidy(mine)
+    assert (mine / "deep").is_dir(), "nor does anybody else tidy it"
+    others.close()
+
+
 def test_files_are_listed_by_path_and_nothing_else_is(folders: WorkFolders) -> None:
     folder = folders.new()
     (folder / "b").write_text("12")

@@ -55,9 +55,17 @@ class WorkFolders:
         self._cleaner: weakref.finalize[..., WorkFolders] | None = None
         self._empty: list[tuple[Path, _Stamp]] = []
         self._in_use: dict[Path, _Stamp] = {}
+        self._given: set[Path] = set()
+        """Those that some run, or what is made ready for one, has now."""
 
     def new(self) -> Path:
         """Private to its run; one that an earlier run left empty is used again, for making one takes time."""
+        folder = self._made_or_used_again()
+        with self._lock:
+            self._given.add(folder)
+        return folder
+
+    def _made_or_used_again(self) -> Path:
         with self._lock:
             while self._empty:
                 folder, stamp = self._empty.pop()
@@ -94,8 +102,11 @@ class WorkFolders:
         return tuple(found[:LISTED_ARTIFACTS])
 
     def tidy(self, folder: Path) -> None:
-        """After a run: a folder that holds no file is used again, or goes."""
+        """After a run: a folder that holds no file is used again, or goes. Once: the next time it may be another's."""
         with self._lock:
+            if folder not in self._given:
+                return
+            self._given.discard(folder)
             stamp = self._in_use.pop(folder, None)
         if stamp is None or _stamp_of(folder) != stamp:
             stamp = empty_stamp_of(folder) or empty_stamp_of(_without_private_folders(folder))
@@ -112,6 +123,7 @@ class WorkFolders:
             self._root = self._cleaner = None
             self._empty.clear()
             self._in_use.clear()
+            self._given.clear()
 
 
 def _without_private_folders(folder: Path) -> Path:

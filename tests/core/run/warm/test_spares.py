@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from support.warm_runs import WARM, needs_spares, wait_for_spare
 
 from skillkit import ScriptPolicy, SkillManager
 from skillkit.core.run.warm import spares as module
-from skillkit.core.run.warm.spare import _proportional, _tree
+from skillkit.core.run.warm.spare import Spare, _proportional, _tree
 from skillkit.core.run.warm.spares import spares
 
 pytestmark = needs_spares
@@ -320,3 +321,23 @@ def test_no_more_memory_is_kept_than_policy_says(tmp_path: Path) -> None:
             spares._nudge()
             wait_for(lambda left=left: len(spares._kept) == len(left))  # type: ignore[misc]
             assert [Path(spare.command.script_name).stem for _, spare in spares._kept] == left
+
+
+def test_who_makes_room_for_another_is_ended_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice, its work folder would be given to two runs."""
+    ended: list[Spare] = []
+    discard = Spare.discard
+
+    def note(spare: Spare) -> None:
+        ended.append(spare)
+        discard(spare)
+
+    monkeypatch.setattr(Spare, "discard", note)
+    scripts = {f"scripts/run{number}.py": "import json\nprint('ran')\n" for number in range(3)}
+    policy = replace(POLICY, limits=replace(POLICY.limits, warm_sandboxes=1))
+    with made_manager(tmp_path, scripts, policy=policy) as manager:
+        for number in (0, 0, 1, 1, 2, 2):
+            manager.execute_skill_script("demo", f"run{number}")
+            assert wait_for_spare()
+    assert len(ended) > 1, "there was no room to make"
+    assert len(ended) == len(set(ended))

@@ -283,7 +283,7 @@ class _Spares:
             kind.had_one = True
             self._making, self._is_still_wanted = recipe, True
         _end(gone)
-        spare = None
+        spare, gone = None, []
         try:
             spare = recipe.make(kind.most_imports)
         except (Unready, SkillKitError, OSError, ValueError):
