@@ -6,6 +6,7 @@ next preparation begins. What is finished is renamed into its place, so that it 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -27,6 +28,7 @@ from skillkit.packages.values import PackagesError
 __all__ = ["Workshop", "key_of", "remove_leftovers"]
 
 UNFINISHED = ".new-"
+ATTEMPTS = 100
 AS_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -54,16 +56,13 @@ class Workshop:
         try:
             environments.make_folders()
             remove_leftovers(environments)
-            folder = environments.folder / f"{UNFINISHED}{secrets.token_hex(8)}"
-            folder.mkdir(mode=0o700)
+            folder, held = _new_folder(environments.folder)
         except OSError as error:
             raise StateUnavailableError(
                 f"Nothing can be prepared in {environments.folder}: {error.strerror or error}. "
                 "Make the state folder writable, or name another with SKILLKIT_STATE_DIR."
             ) from error
-        held = os.open(folder, AS_FOLDER)
         try:
-            take(held)
             shop = cls(environments, folder, cancel)
             with shop._held:
                 yield shop
@@ -129,6 +128,20 @@ class Workshop:
         if found is None:
             raise PackagesError("What was built is not what was marked: somebody changes the state folder. Try again.")
         return found
+
+
+def _new_folder(within: Path) -> tuple[Path, int]:
+    """With what holds it; another process that looks for leftovers may have taken one for that before it was held."""
+    for _ in range(ATTEMPTS):
+        folder = within / f"{UNFINISHED}{secrets.token_hex(8)}"
+        folder.mkdir(mode=0o700)
+        with suppress(FileNotFoundError), ExitStack() as opened:
+            held = os.open(folder, AS_FOLDER)
+            opened.callback(os.close, held)
+            if take(held) and os.path.samestat(os.fstat(held), os.lstat(folder)):
+                opened.pop_all()
+                return folder, held
+    raise OSError(errno.EAGAIN, "others removed each new folder")
 
 
 def remove_leftovers(environments: Environments) -> None:

@@ -452,3 +452,21 @@ def test_a_yes_for_the_session_is_kept_by_who_answers_and_only_for_what_was_show
         assert standing.covering("one", "pdf", "d2", BOUNDS) is None
         with pytest.raises(StateUnavailableError, match="does not let this login do that"):
             standing.approve_in_session("one", skill="pdf", folder="", digest="d2", channel="web", walls=BOUNDS)
+
+
+def test_a_store_that_the_collector_lets_go_of_while_another_is_opened_holds_nobody_up(
+    database: Database, world: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_pool = postgres._new_pool
+
+    def collecting(address: postgres.WorldAddress) -> object:
+        """As the collector may do at any step: what it finds it lets go of, in this thread."""
+        left.pop().close()
+        return new_pool(address)
+
+    left = [open_store(Path(), database.address(world))]
+    assert left[0].exists()
+    monkeypatch.setattr(postgres, "_new_pool", collecting)
+    with closing(open_store(Path(), database.address(world, login=database.new_login(world, "front")))) as store:
+        assert store.exists()
+    assert not postgres._POOLS._left

@@ -56,7 +56,7 @@ NODE = {
     "order of events": (
         "run.js",
         "process.nextTick(() => console.log('tick')); Promise.resolve().then(() => console.log('promise')); setImmediate(() => console.log('immediate'));"
-        "queueMicrotask(() => console.log('microtask')); setTimeout(() => console.log('timeout'), 20); process.on('beforeExit', () => console.log('before'));"
+        "queueMicrotask(() => console.log('microtask')); setTimeout(() => console.log('timeout'), 900); process.on('beforeExit', () => console.log('before'));"
         "process.on('exit', (code) => console.log('exit', code)); console.log('first');",
     ),
     "exit in a handler": ("run.js", "process.on('exit', () => { process.exitCode = 9; }); process.exit(2);"),

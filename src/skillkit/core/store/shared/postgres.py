@@ -16,6 +16,7 @@ import re
 import select
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -210,28 +211,43 @@ class _Pools:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[tuple[int, WorldAddress], tuple[ConnectionPool[Any], int]] = {}
+        self._left: deque[tuple[int, WorldAddress]] = deque()
 
     def of(self, address: WorldAddress) -> ConnectionPool[Any]:
         key = (os.getpid(), address)
         with self._lock:
             pool, users = self._open.get(key) or (_new_pool(address), 0)
             self._open[key] = pool, users + 1
-            return pool
+        self._settle()
+        return pool
 
     def let_go(self, process: int, address: WorldAddress) -> None:
-        if process != os.getpid():
-            return
-        key = (process, address)
-        with self._lock:
-            pool, users = self._open.pop(key)
-            if users > 1:
-                self._open[key] = pool, users - 1
-                return
-        pool.close()
+        if process == os.getpid():
+            self._left.append((process, address))
+            self._settle()
+
+    def _settle(self) -> None:
+        """Whoever has the lock does it when they are done: the collector may let go of a store while this thread has it."""
+        while self._left and self._lock.acquire(blocking=False):
+            try:
+                unused = self._release(self._left.popleft()) if self._left else None
+            finally:
+                self._lock.release()
+            if unused:
+                unused.close()
+
+    def _release(self, key: tuple[int, WorldAddress]) -> ConnectionPool[Any] | None:
+        """The pool, where this was its last user."""
+        pool, users = self._open.pop(key)
+        if users > 1:
+            self._open[key] = pool, users - 1
+            return None
+        return pool
 
     def forget_lock(self) -> None:
         """In a child of a fork: the parent's connections are kept, never closed, since they are the parent's."""
         self._lock = threading.Lock()
+        self._left.clear()
 
 
 _POOLS = _Pools()
