@@ -227,7 +227,7 @@ class _Pools:
             self._settle()
 
     def _settle(self) -> None:
-        """Whoever has the lock does it when they are done: the collector may let go of a store while this thread has it."""
+        """Whoever has the lock does it when they are done; the collector may call us while this thread has it."""
         while self._left and self._lock.acquire(blocking=False):
             try:
                 unused = self._release(self._left.popleft()) if self._left else None
