@@ -263,7 +263,8 @@ class Here:
     def expect(self, place: Place, prepared: PreparedRun, policy: ScriptPolicy) -> None:
         """After a run that nobody was asked about: the next one may find everything ready."""
         is_allowed = prepared.decision is Decision.ALLOW and not prepared.command.is_program
-        if self.warm and is_allowed and (mounter_works() or not self._sandbox().shows_snapshot):
+        sandbox = self._sandbox()
+        if self.warm and is_allowed and (mounter_works() if sandbox.shows_snapshot else sandbox.tier == "landlock"):
             ahead = partial(self._ahead, home=place.home, in_place=place.source == "folder")
             self.warm.expect(prepared.command, policy, ahead, self.work_folders.tidy)
 
