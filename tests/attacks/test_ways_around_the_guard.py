@@ -172,6 +172,41 @@ def test_no_mode_of_a_folder_keeps_what_is_planted_in_it() -> None:
         assert said_by_user(code, folder) == ""
 
 
+def test_a_file_in_a_folder_that_a_person_closed_is_put_back_by_landlock() -> None:
+    """As an ordinary user; these walls let it be changed. Nothing can be made in such a folder, but files be written."""
+    code = """
+        import os, sys
+        sys.path.insert(0, "tests")
+        from pathlib import Path
+        from support.workspaces import run_in
+        from skillkit.core.run import tiers
+        from skillkit.core.run.sandbox.choose import Choice
+        found = [each.sandbox for each in tiers.machine_tiers() if each.tier == "landlock" and each.sandbox]
+        if not found:
+            sys.exit(print("no landlock"))
+        tiers.this_machines = Choice({"landlock": lambda: found[0]})
+        for closed in (["top/sub"], ["top/sub", "top", "."]):
+            for walls in (False, True):
+                workspace = Path(f"{len(closed)}-{walls}/workspace").absolute()
+                (workspace / "top/sub").mkdir(parents=True)
+                file = workspace / "top/sub/AGENTS.md"
+                file.write_text("mine")
+                for each in closed:
+                    os.chmod(workspace / each, 0o555)
+                run_in(workspace, "echo evil > top/sub/AGENTS.md", walls=walls)
+                there = file.read_text() if file.exists() else "nothing"
+                modes = {os.stat(workspace / each).st_mode & 0o777 for each in closed if each != "."}
+                if (there.strip(), modes) != ("mine" if walls else "evil", {0o555}):
+                    print(closed, walls, there, modes)
+    """
+    with ordinary_user() as folder:
+        shutil.copytree(TESTS / "support", folder / "tests/support", ignore=shutil.ignore_patterns("__pycache__"))
+        said = said_by_user(code, folder)
+        if said == "no landlock\n":
+            pytest.skip("no landlock here")
+        assert said == ""
+
+
 def test_a_folder_of_programs_that_a_script_makes_is_moved_away(
     tmp_path: Path, tier: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

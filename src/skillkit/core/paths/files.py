@@ -146,7 +146,27 @@ class Folder:
 
     def open_file(self, name: str) -> int:
         """A descriptor to read from, of a plain file only: neither a link is followed nor a pipe waited for."""
-        descriptor = os.open(self._place(name), READ, dir_fd=self.descriptor)
+        return self._plain(os.open(self._place(name), READ, dir_fd=self.descriptor), name)
+
+    def open_file_below(self, names: Sequence[str]) -> int:
+        """The same of a file that these names lead to, through folders only: one call for each, where many are read."""
+        *folders, name = map(self._place, names)
+        if self.descriptor is None:
+            with self.below(names[:-1]) as folder:
+                return folder.open_file(names[-1])
+        parent = self.descriptor
+        try:
+            for each in folders:
+                below = os.open(each, AS_FOLDER, dir_fd=parent)  # refuses links itself
+                if parent != self.descriptor:
+                    os.close(parent)
+                parent = below
+            return self._plain(os.open(name, READ, dir_fd=parent), name)
+        finally:
+            if parent != self.descriptor:
+                os.close(parent)
+
+    def _plain(self, descriptor: int, name: str) -> int:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise OSError(errno.EINVAL, "it is no plain file", os.path.join(self.path, name))

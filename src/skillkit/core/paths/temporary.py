@@ -17,7 +17,7 @@ from pathlib import Path
 from skillkit.core.paths.forbidden import WORK_FOLDER_PREFIX
 from skillkit.core.paths.trees import remove_tree
 
-__all__ = ["new_held_folder", "remove_abandoned", "remove_held_folder", "temporary_folder"]
+__all__ = ["clear_abandoned", "new_held_folder", "remove_abandoned", "remove_held_folder", "temporary_folder"]
 
 PREFIX = "skillkit-held-"
 ATTEMPTS = 100  # each lost one was looked at by another process in just that moment; all of them never are
@@ -77,7 +77,12 @@ def remove_held_folder(folder: str, owner: int, descriptor: int | None) -> None:
 
 @cache
 def remove_abandoned() -> None:
-    """What processes of this user left that were killed, for nobody holds it any more; once in a process."""
+    """The same, once in a process."""
+    clear_abandoned()
+
+
+def clear_abandoned() -> None:
+    """Removes what processes of this user left that were killed, for nobody holds it any more."""
     if not CAN_HOLD:
         return
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:

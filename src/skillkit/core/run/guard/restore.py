@@ -16,9 +16,9 @@ import stat
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from skillkit.core.paths import Judged, is_inside, is_own, require_own_folder
 from skillkit.core.paths.files import Folder, copy_content
@@ -146,28 +146,43 @@ def keepsakes_of(places: Iterable[Place], root: str) -> list[Keepsake]:
     """
     found: list[Keepsake] = []
     left = TOTAL_BYTES
-    for place in places:
-        folder, name = os.path.split(place.path)
-        if not stat.S_ISREG(place.mode) or folder == root or name.lower() == ".git" or _has_further_names(place.path):
-            continue
-        content = _content(root, place.path)
-        if content is not None and len(content) <= left:
-            left -= len(content)
-            found.append(Keepsake(place.path, stat.S_IMODE(place.mode), content))
+    with _Contents(root) as contents:
+        for place in places:
+            folder, name = os.path.split(place.path)
+            if not stat.S_ISREG(place.mode) or folder == root or name.lower() == ".git":
+                continue
+            content = contents.of(place.path)
+            if content is not None and len(content) <= left:
+                left -= len(content)
+                found.append(Keepsake(place.path, stat.S_IMODE(place.mode), content))
     return found
 
 
 def put_back(root: str, keepsakes: Iterable[Keepsake], state_folder: Path) -> list[SetAside]:
     """What took the place of those that changed, moved away; they are as they were again."""
     moved: list[SetAside] = []
-    for path, mode, content in keepsakes:
-        if _content(root, path) == content and not _has_further_names(path):
-            continue
-        if in_the_way := _in_the_way(root, path):
-            moved += set_aside(root, [in_the_way], state_folder)
-        with suppress(OSError), open_below(root, os.path.dirname(path), make=True) as folder:
-            folder.write_new(os.path.basename(path), content, mode)
+    with _Contents(root) as contents:
+        changed = [each for each in keepsakes if contents.of(each.path) != each.content]
+    for path, mode, content in changed:
+        with _opened_way(root, path):
+            if in_the_way := _in_the_way(root, path):
+                moved += set_aside(root, [in_the_way], state_folder)
+            with suppress(OSError), open_below(root, os.path.dirname(path), make=True) as folder, folder.writable():
+                folder.write_new(os.path.basename(path), content, mode)
     return moved
+
+
+@contextmanager
+def _opened_way(root: str, path: str) -> Iterator[None]:
+    """The folders above a file, open to their owner meanwhile: a script that closes one would keep what it changed."""
+    with ExitStack() as held:
+        with suppress(OSError):  # further down there is nothing, or no folder
+            folder = held.enter_context(Folder.of(root))
+            held.enter_context(folder.writable())
+            for name in os.path.relpath(path, root).split(os.sep)[:-1]:
+                folder = held.enter_context(folder.folder(name))
+                held.enter_context(folder.writable())
+        yield
 
 
 def _in_the_way(root: str, path: str) -> str:
@@ -185,23 +200,47 @@ def _in_the_way(root: str, path: str) -> str:
     return path if os.path.lexists(path) else ""
 
 
-def _content(root: str, path: str) -> bytes | None:
-    """None for what is not a plain file any more, unreadable or too large."""
-    try:
-        with open_below(root, os.path.dirname(path)) as folder:
-            descriptor = folder.open_file(os.path.basename(path))
-        with open(descriptor, "rb") as file:
-            content = file.read(FILE_BYTES + 1)
-    except OSError:
-        return None
-    return content if len(content) <= FILE_BYTES else None
+class _Contents:
+    """Of many files below one folder, which is opened once."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._top: Folder | None = None
+
+    def __enter__(self) -> Self:
+        with suppress(OSError):
+            self._top = Folder.of(self._root)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._top is not None:
+            self._top.close()
+
+    def of(self, path: str) -> bytes | None:
+        """None for what is not a plain file any more, has further names, is unreadable or too large."""
+        if self._top is None:
+            return None
+        try:
+            descriptor = self._top.open_file_below(path[len(self._root) :].lstrip(os.sep).split(os.sep))
+        except OSError:
+            return None
+        try:
+            status = os.fstat(descriptor)
+            return (
+                _all_of(descriptor, status.st_size) if status.st_nlink == 1 and status.st_size <= FILE_BYTES else None
+            )
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
 
 
-def _has_further_names(path: str) -> bool:
-    try:
-        return os.lstat(path).st_nlink > 1
-    except OSError:
-        return True
+def _all_of(descriptor: int, size: int) -> bytes:
+    """All of it; of one that grows meanwhile more than it had, so that it is another."""
+    content = b""
+    while part := os.read(descriptor, size + 1 - len(content)):
+        content += part
+    return content
 
 
 class Journal:

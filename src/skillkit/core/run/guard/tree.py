@@ -74,6 +74,8 @@ class Tree:
         self._most = MOST_FOLDERS
         self._looked_into: set[str] = set()
         self._seen: tuple[Place, ...] = ()
+        self._ordinary: frozenset[str] = frozenset()
+        self._closed: list[str] = []
         self.is_cut = False
         """Whether there were more folders than are looked at when a run begins."""
         self.has_unguarded_shares = False
@@ -94,21 +96,27 @@ class Tree:
             self.is_cut = False
             self._list_below(self.root)
             changed = self._watch.changed() if self._watch is not None else set()
-            self._seen = self._places()
+            self._sum_up()
         for path in sorted(changed or ()):
             if path in self._folders:
                 self._list_again(path)
         if changed:
-            self._seen = self._places()
+            self._sum_up()
         return self._seen
+
+    def _sum_up(self) -> None:
+        """Kept until something changes: most runs find ten thousand folders as they were."""
+        self._seen = self._places()
+        self._ordinary = frozenset(path for path, each in self._folders.items() if not each.is_whole)
+        self._closed = [path for path, each in self._folders.items() if each.is_closed]
 
     def folders(self) -> frozenset[str]:
         """The ordinary folders at the last look."""
-        return frozenset(path for path, each in self._folders.items() if not each.is_whole)
+        return self._ordinary
 
     def closed_folders(self) -> list[str]:
         """The folders of which nobody could look at what they hold, at the last look."""
-        return [path for path, each in self._folders.items() if each.is_closed]
+        return self._closed
 
     def marks_of(self, path: str) -> list[str] | None:
         """Of a folder that is guarded for what it holds, that; None for one that is guarded for another reason."""
