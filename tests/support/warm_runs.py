@@ -24,6 +24,7 @@ from skillkit.core.values.runs import ScriptCommand
 
 READY_SECONDS = 20.0
 started: Counter[str] = Counter()
+is_forced = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,11 +57,15 @@ class _MadeWhenAsked(warm.Readiness):
 
     def take(self, command: ScriptCommand) -> Spare | None:
         here, kind, fed = self._here, warm.kind_of(command), bool(command.stdin)
+        if self._begins_a_home(command):
+            return None
         try:
-            home = open_home(here.homes, kind, self.policy)
+            keeps = self.policy.home == "kept" and not self.policy.allow_filesystem and not command.is_program
+            found = here.homes.find(command.skill_name, command.base_directory) if keeps else None
+            home = found or open_home(here.homes, kind, self.policy)  # one that is there is opened by the run
             ahead = partial(here._ahead, home=home, in_place=self.in_place)
             tidy = here.work_folders.tidy
-            spare = warm.make_spare(kind, self.policy, ahead, tidy, 1 << 30, own_only=False, has_input=fed)
+            spare = warm.make_spare(kind, self.policy, ahead, tidy, 1 << 30, has_input=fed)
         except (Unready, SkillKitError, OSError, ValueError):
             return None
         until = time.monotonic() + READY_SECONDS
@@ -70,6 +75,13 @@ class _MadeWhenAsked(warm.Readiness):
             return spare
         spare.discard()
         return None
+
+    def _begins_a_home(self, command: ScriptCommand) -> bool:
+        """Nothing is made ahead for the first run of changed content, and to make it here would open its home."""
+        if self.policy.home != "kept" or self.policy.approval == "never":
+            return False
+        found = self._here.homes.find(command.skill_name, command.base_directory)
+        return found is None or found.digest != command.digest
 
     def expect(self, *_: object, **__: object) -> None:
         """Each is made when it is asked for."""
@@ -97,6 +109,7 @@ def _force(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Here, "__init__", with_readiness)
     monkeypatch.setattr(Here, "prepare", with_policy)
     monkeypatch.setattr(Place, "run", counted)
+    monkeypatch.setitem(globals(), "is_forced", True)
 
 
 # What tests of spares themselves use.
@@ -123,10 +136,17 @@ needs_spares = pytest.mark.skipif(
 
 def wait_for_spare(seconds: float = READY_SECONDS, count: int = 1) -> bool:
     """Whether so many are ready by then."""
+    leave_where_forced()
     until = time.monotonic() + seconds
     while spares.count() < count and time.monotonic() < until:
         time.sleep(0.005)
     return spares.count() >= count
+
+
+def leave_where_forced() -> None:
+    """For tests of the spares themselves: there each run has one that is made for it."""
+    if is_forced:
+        pytest.skip("about spares that wait, and each run has one of its own here")
 
 
 @contextmanager
@@ -153,6 +173,7 @@ def cold_and_warm(folder: Any, text: str, files: dict[str, str], *, policy: Any 
     from skillkit import ScriptPolicy
     from support.running import made_manager
 
+    leave_where_forced()
     call.setdefault("workspace", None)
     workspace = call.pop("workspace")
     scripts = {"scripts/run.py": dedent(text), **files}

@@ -372,7 +372,7 @@ class Place:
                     masked_output(self.hides, control) as heard,
                 ):
                     isolation = started_warm(inside.isolation) if self.ready else inside.isolation
-                    ahead = self.ready.begin(heard.is_set, seen.append) if self.ready else None
+                    ahead = self.ready.begin(heard.is_set, seen.append, self.way_out) if self.ready else None
                     isolation = isolation if ahead else inside.isolation
                     ended = launch(self.placed, inside, heard, seen.append, ahead)
                     if inside.is_own_refusal(ended.status, ended.stderr[:100].decode("utf-8", "replace")):

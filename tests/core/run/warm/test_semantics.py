@@ -196,6 +196,38 @@ def test_it_sees_and_says_the_same(tmp_path: Path, what: str, tier: str) -> None
     assert said(warm) == said(cold)
 
 
+AT_THE_END = """
+import atexit, json, logging, os, sys, tempfile, weakref
+class Last:
+    def __init__(self, name):
+        self.name, self.itself = name, self
+    def __del__(self):
+        os.write(1, f"{self.name} goes\\n".encode())
+Last("at once, in a circle")
+kept = Last("kept")
+json.kept_by_a_library = Last("kept by a library")
+weakref.finalize(kept, os.write, 1, b"finalized\\n")
+atexit.register(os.write, 1, b"at exit\\n")
+around = [open(os.dup(1), "w")]
+around.append(around)
+around[0].write("written and not flushed, in a circle\\n")
+logging.getLogger().addHandler(logging.StreamHandler(open(os.dup(2), "w")))
+logging.warning("logged")
+tempfile.NamedTemporaryFile("w").write("x")
+"""
+
+
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
+def test_everything_of_the_script_goes_at_the_end(tmp_path: Path, tier: str) -> None:
+    """When circles go is for Python to choose; that they go is not."""
+    with only(tier):
+        cold, warm = cold_and_warm(tmp_path, AT_THE_END, {})
+    assert warm.isolation.start == "warm"
+    assert sorted(warm.stdout.splitlines()) == sorted(cold.stdout.splitlines())
+    assert len(warm.stdout.splitlines()) == 6
+    assert warm.stderr == cold.stderr
+
+
 @pytest.mark.parametrize(
     "call", [{"arguments": {"a": 1}}, {"stdin": b"\0\xff" * 100_000}, {"argv": ["x" * 100_000]}, {}]
 )

@@ -2,7 +2,8 @@
 
 The walls (bubblewrap) say on one descriptor which process is inside, and wait on another before they start the script.
 A thread takes the first, has a socket opened in the run's namespace, and says on the second that the script may start.
-Where that fails the script starts all the same, and reaches nothing.
+Where that fails the script starts all the same, and reaches nothing. Walls that stood before (`warm`) get their socket
+when a run is handed over to them, which is after its start is on record.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,8 @@ class WayOut:
         self._is_grantable = "host" in grantable
         self._proxy = Proxy([HostRule.from_id(each) for each in hosts], upstreams, own_services=own_services)
         self._told = self._go = -1
+        self._ahead: threading.Thread | None = None
+        self._is_ahead = False
         self._problem = ""
 
     @contextmanager
@@ -73,9 +76,17 @@ class WayOut:
             os.close(info)  # a thread that still waits for the walls waits no longer
             self._proxy.close()
             news.close()
-            thread.join(ANSWER_SECONDS)
+            for each in filter(None, (thread, self._ahead)):
+                each.join(ANSWER_SECONDS)
             for number in (self._told, block, self._go):
                 os.close(number)
+
+    def open_ahead(self, inside: Mapping[str, int]) -> None:
+        """The way out of walls that stand already; OSError where there is none, and then others are put up."""
+        listener = _DOOR.open_inside(inside["child-pid"], inside["net-namespace"])
+        self._is_ahead = True
+        self._ahead = threading.Thread(target=self._listen, args=(listener,), name="skillkit hosts", daemon=True)
+        self._ahead.start()
 
     def used(self) -> tuple[HostUse, ...]:
         """What was reached and refused so far."""
@@ -102,15 +113,19 @@ class WayOut:
     def _serve(self) -> None:
         try:
             inside = told_of_inside(self._told)
+            self._is_ahead = False  # other walls were put up after all
             listener = _DOOR.open_inside(inside["child-pid"], inside.get("net-namespace", 0))
         except (OSError, ValueError) as error:
-            self._problem = f"no host can be reached: {error}"
+            self._problem = "" if self._is_ahead else f"no host can be reached: {error}"
             listener = None
         with contextlib.suppress(OSError):  # the run is over
             os.write(self._go, b"\n")
         if listener is not None:
-            with listener:
-                self._proxy.serve(listener)
+            self._listen(listener)
+
+    def _listen(self, listener: socket.socket) -> None:
+        with listener:
+            self._proxy.serve(listener)
 
 
 class _News:
@@ -174,19 +189,31 @@ class _Door:
     def open_inside(self, process: int, inode: int) -> socket.socket:
         with self._lock:
             if self._helper is not None:
-                try:
-                    return _ask(self._helper, process, inode)
-                except ConnectionError:  # it is gone
-                    self._helper.close()
-                    self._helper = None
-            self._helper = _start_helper()
-            return _ask(self._helper, process, inode)
+                with contextlib.suppress(ConnectionError):  # it is gone
+                    return self._asked(self._helper, process, inode)
+            return self._asked(_start_helper(), process, inode)
+
+    def _asked(self, helper: socket.socket, process: int, inode: int) -> socket.socket:
+        """A helper that still owes an answer is asked no more: who asks next would take that for the answer to them."""
+        self._helper = helper
+        try:
+            return _ask(helper, process, inode)
+        except _RefusedError:
+            raise
+        except BaseException:
+            helper.close()
+            self._helper = None
+            raise
 
     def forget(self) -> None:
         """In a fork: the helper is its parent's."""
         if self._helper is not None:
             self._helper.close()
         self._begin()
+
+
+class _RefusedError(OSError):
+    """The helper answered that it cannot."""
 
 
 def _ask(helper: socket.socket, process: int, inode: int) -> socket.socket:
@@ -198,7 +225,7 @@ def _ask(helper: socket.socket, process: int, inode: int) -> socket.socket:
         return socket.socket(fileno=numbers[0])
     if not said:
         raise ConnectionError("the program that opens the way out is gone")
-    raise OSError(said.decode("utf-8", "replace"))
+    raise _RefusedError(said.decode("utf-8", "replace"))
 
 
 def _start_helper() -> socket.socket:

@@ -69,7 +69,7 @@ def walls_ahead(
     sandbox: BubblewrapSandbox, argv: tuple[str, ...], environment: Mapping[str, str], reach: Reach, hook: Hook
 ) -> Waiting | None:
     """None where a run has to put up its walls itself."""
-    if reach.network or reach.hosts or reach.filesystem:
+    if reach.network or reach.filesystem:
         return None
     mounts = mounts_for(reach, sandbox.machine)
     early = [mount for mount in (*mounts.grants, *mounts.covers) if not _is_late(mount, reach)]
@@ -109,7 +109,7 @@ def limits_ahead(
 
     What they open cannot be opened later, so nothing of the user's may be in it: neither workspace nor granted paths.
     """
-    if reach.network or reach.opens_folders:
+    if reach.network or reach.hosts or reach.opens_folders:
         return None
     confined = sandbox.confine(argv, "/", environment, reach)
     instructions, program = confined.contents

@@ -3,9 +3,9 @@
 Theory of operation. Most of a short run is the start of walls and of an interpreter, and imports. In a process that
 lives on, all that is done before it is asked for: after a script has run, a *spare* is made in the background
 (`spares`): the same walls, the interpreter started, libraries imported, waiting (`spare`). Nothing of the skill is in
-it: skill, workspace, home and secrets come when a run is handed over, which is after it was decided about anew and its
-start is on record. A spare is taken when it is exactly what would be started now, word by word, and else ends. It
-serves one run and ends with it, so that two runs share as little as two processes do that start at once.
+it: skill, workspace, home, secrets and the way to hosts come when a run is handed over, which is after it was decided
+about anew and its start is on record. A spare is taken when it is exactly what would be started now, word by word, and
+else ends. It serves one run and ends with it, so that two runs share as little as two processes do that start at once.
 
 How an interpreter waits is its own affair: `python`, `node` and `bash` say how each is made to, and what is loaded
 ahead. Of other languages only the walls stand ahead (`shell`). Which one it is, `ways` knows.
@@ -29,6 +29,7 @@ from skillkit.core.values.runs import Isolation, ProcessExit, ScriptCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from skillkit.core.run.hosts.way_out import WayOut
     from skillkit.core.run.sandbox.waiting import Hook, Waiting
     from skillkit.core.run.warm.spare import Request, Spare
     from skillkit.core.run.warm.ways import Way
@@ -65,12 +66,14 @@ class Handover:
     spare: Spare
     request: Request
 
-    def begin(self, is_stopped: Callable[[], bool], on_stop: Callable[[ProcessExit], None]) -> Ahead | None:
+    def begin(
+        self, is_stopped: Callable[[], bool], on_stop: Callable[[ProcessExit], None], way_out: WayOut | None = None
+    ) -> Ahead | None:
         """Its process, in which the script starts now; None where it has to be started.
 
         An interrupt comes out of here; if the script had begun by then, `on_stop` is told how it ended.
         """
-        return self.spare.hand_over(self.request, is_stopped, on_stop)
+        return self.spare.hand_over(self.request, is_stopped, on_stop, way_out.open_ahead if way_out else None)
 
 
 class Readiness:
@@ -102,7 +105,7 @@ class Readiness:
         known = (environment, placed.cwd, reach.process_limits["cpu"], around.sandbox.shows_snapshot)
         told = Told(placed.argv, placed.script_arguments, *known, preface.parts if preface else ())
         names = told.names if spare.waiting.hook.is_renamed else b""
-        is_open = not any(grant.kind == "secret" for grant in decided.grants)  # else all waits for the record
+        is_open = not _has_secret(decided)  # else all waits for the record
         if is_open:
             spare.rename(names)
         waiting = _walls(around, spare.waiting.hook)
@@ -129,9 +132,7 @@ class Readiness:
         from skillkit.core.run.warm.spares import Recipe, spares
 
         kind = kind_of(command)
-        # Who will be told a secret meets nothing but the standard library before.
-        own_only = any(grant.kind == "secret" for grant in command.grants)
-        make = partial(make_spare, kind, policy, ahead, tidy, own_only=own_only, has_input=bool(command.stdin))
+        make = partial(make_spare, kind, policy, ahead, tidy, has_input=bool(command.stdin))
         limits = policy.limits
         recipe = Recipe(self._number, self._slot(command), kind, make, limits.warm_sandboxes, limits.warm_megabytes)
         spares.expect(recipe)
@@ -195,17 +196,22 @@ def _beginning(placed: ScriptCommand) -> tuple[str, ...]:
     return placed.argv[: len(placed.argv) - len(placed.script_arguments)]
 
 
-def _way(kind: ScriptCommand, around: Around, snapshot: Path, most_imports: int, *, own_only: bool) -> Way | None:
+def _has_secret(command: ScriptCommand) -> bool:
+    return any(grant.kind == "secret" for grant in command.grants)
+
+
+def _way(kind: ScriptCommand, around: Around, snapshot: Path, most_imports: int) -> Way | None:
     from skillkit.core.run.sandbox.landlock import LandlockSandbox
     from skillkit.core.run.warm.ways import way_of
 
     placed = around.placed
     environment = around.sandbox.confine(placed.argv, placed.cwd, around.environment, around.reach).environment
-    if isinstance(around.sandbox, LandlockSandbox):
-        # What these walls open is open from the beginning, so nothing but the standard library is met before the run.
-        own_only = True
-        if kind.interpreter != "python3":
-            return None
+    is_landlock = isinstance(around.sandbox, LandlockSandbox)
+    if is_landlock and kind.interpreter != "python3":
+        return None
+    # Who will be told a secret, or will reach a host, meets nothing but the standard library before; and what Landlock
+    # opens is open from the beginning.
+    own_only = _has_secret(kind) or bool(around.reach.hosts) or is_landlock
     return way_of(kind, _beginning(placed), environment, snapshot, most_imports, own_only=own_only)
 
 
@@ -216,7 +222,6 @@ def make_spare(
     tidy: Callable[[Path], None],
     most_imports: int,
     *,
-    own_only: bool,
     has_input: bool,
 ) -> Spare:
     """One that is on its way; called in the one thread that makes them."""
@@ -225,7 +230,7 @@ def make_spare(
     with ExitStack() as failed, ExitStack() as made:
         around, work, snapshot = ahead(kind, policy, made)
         failed.callback(tidy, work)
-        way = _way(kind, around, snapshot, most_imports, own_only=own_only)
+        way = _way(kind, around, snapshot, most_imports)
         waiting = _walls(around, way.hook) if way else None
         if way is None or waiting is None:
             raise Unready("it cannot be started ahead")

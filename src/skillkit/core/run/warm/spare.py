@@ -105,6 +105,7 @@ class Spare:
         self._stamps: dict[str, Stamp] = {}
         self._process: Ahead | None = None
         self._attacher = 0
+        self._inside: dict[str, int] = {}
 
     def start(self, order: bytes, *, has_input: bool) -> None:
         """Walls up, nothing of the user's in them, the interpreter on its way."""
@@ -131,6 +132,7 @@ class Spare:
         try:
             if os.fstat(mounts).st_ino != inside.get("mnt-namespace"):
                 raise Unready("the process is not inside the walls")
+            self._inside = self._held(inside)
             renamed = int(inside["child-pid"]) if self.waiting.hook.is_renamed else 0
             self._talk = enter(mounts, self.waiting, renamed)
         finally:
@@ -138,6 +140,14 @@ class Spare:
         self._made.callback(self._talk.close)
         self._attacher = sender_of(self._talk)
         _expect(self._talk.fileno(), DONE)
+
+    def _held(self, inside: dict[str, int]) -> dict[str, int]:
+        """The same, while its network is kept open, so that the number of that stands for no other."""
+        network = os.open(f"/proc/{inside['child-pid']}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        self._made.callback(os.close, network)
+        if os.fstat(network).st_ino != inside.get("net-namespace"):
+            raise Unready("the process has no network of its own")
+        return inside
 
     # While it waits.
 
@@ -221,7 +231,11 @@ class Spare:
         self._tell_attacher(ATTACH + request.attached)
 
     def hand_over(
-        self, request: Request, is_stopped: Callable[[], bool], on_stop: Callable[[ProcessExit], None]
+        self,
+        request: Request,
+        is_stopped: Callable[[], bool],
+        on_stop: Callable[[ProcessExit], None],
+        open_way_out: Callable[[Mapping[str, int]], None] | None = None,
     ) -> Ahead | None:
         """The process that from now on is this run; None, and nothing of the skill has run, where that fails."""
         until = time.monotonic() + TAKE_SECONDS
@@ -232,6 +246,8 @@ class Spare:
                 if not self._is_attached:
                     self._attach(request)
                 _expect(self._talk.fileno(), DONE)
+            if open_way_out is not None:
+                open_way_out(self._inside)
             _send(self._orders.fileno(), request.order)
             self._orders.close()
             while not (self.is_taken or self.is_spoiled or time.monotonic() > until or is_stopped()):
