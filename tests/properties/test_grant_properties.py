@@ -38,11 +38,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SkillManag
     (folder / "data/inner").mkdir(parents=True)
     (folder / "data/out").symlink_to("/etc")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(home))
         patch.setenv("SKILLKIT_SECRETS_DIR", str(folder / "secrets"))
         with made_manager(folder, {"scripts/run.sh": "echo ran\n"}, policy=POLICY) as manager:
             (manager.state_dir / "homes/other").mkdir(parents=True)
             yield manager, folder
+
+
+@pytest.fixture(autouse=True)
+def own_home(world: tuple[SkillManager, Path], private_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the one that every test gets: what lies around it is closed too."""
+    del private_home
+    monkeypatch.setenv("HOME", str(world[1] / "home"))
 
 
 PLACES = (

@@ -13,7 +13,7 @@ from skillkit.core.find.needs.found import Facts
 from skillkit.core.find.needs.manifests import is_manifest
 from skillkit.core.find.needs.packages import is_standard
 from skillkit.core.models.detect.languages import DATA_EXTENSIONS, language_of
-from skillkit.core.paths import is_inside, real_path
+from skillkit.core.paths import is_inside, is_sayable, real_path
 
 __all__ = ["CodeFile", "OwnFiles", "SkillFiles", "code_at", "files_of"]
 
@@ -68,7 +68,7 @@ def files_of(root: str) -> SkillFiles:
 
 def code_at(root: str, relative: str) -> CodeFile | None:
     """One file that somebody names, wherever in the skill it lies; None for what is no code or lies elsewhere."""
-    if not is_inside(real_path(os.path.join(root, relative)), real_path(root)):
+    if not (is_sayable(relative) and is_inside(real_path(os.path.join(root, relative)), real_path(root))):
         return None
     return _code_in(relative, *_text_of(root, relative, FILE_BYTES))
 
