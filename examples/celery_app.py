@@ -3,7 +3,8 @@
 Start a worker with Celery's own command, and then order a run from anywhere:
 
     export SKILLKIT_STATE='postgresql://me@db.example.com/skills?world=acme' SKILLKIT_BROKER=redis://broker/0
-    celery -A celery_app worker --pool threads --concurrency 4 --loglevel INFO -Q celery,acme.python3
+    celery -A celery_app worker --pool threads --concurrency 4 --loglevel INFO \
+        -Q celery,acme.python3.bubblewrap
     python celery_app.py "The cat sat. The dog ran."
 
 The login needs the roles acme_worker (to run) and acme_front (to order). The policy here asks nobody; with GUARDED,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.network import answer_http, listening
-from support.package_index import PackageIndex, serving_index, serving_registry
+from support.package_index import PackageIndex, only_index, serving_registry
 from support.running import needs
 
 from skillkit.core.exceptions import SkillKitError
@@ -34,10 +33,7 @@ BACKEND = "open({mark!r}, 'w').close()\nraise SystemExit('RAN')\n"
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
-    for name in [name for name in os.environ if name.startswith(("UV_", "PIP_"))]:
-        monkeypatch.delenv(name)
-    with serving_index() as served:
-        monkeypatch.setenv("UV_DEFAULT_INDEX", served.address)
+    with only_index(monkeypatch) as served:
         yield served
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from support.brokers import redis
 from support.databases import Database
+from support.fleets import tier_here
 from support.running import wait_for
 
 from skillkit.cli.worker import worker_command
@@ -42,7 +43,7 @@ def test_an_own_app_runs_its_tasks_and_skills(databases: Database, tmp_path: Pat
         with (
             log.open("wb") as output,
             subprocess.Popen(
-                [sys.executable, "-m", *words, "-Q", f"celery,{world}.python3"],
+                [sys.executable, "-m", *words, "-Q", f"celery,{world}.python3.{tier_here()}"],
                 env=environment,
                 cwd=EXAMPLES,
                 stdin=subprocess.DEVNULL,

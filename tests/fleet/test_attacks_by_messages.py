@@ -78,7 +78,7 @@ def running(databases: Database, tmp_path_factory: pytest.TempPathFactory) -> An
 
 def test_altered_messages_are_ignored_and_the_worker_goes_on(running: Fleet) -> None:
     worker = running.start_worker()
-    app, queue = app_for(running.broker), f"{running.world}.python3"
+    app, queue = app_for(running.broker), running.queue("python3")
     for args, kwargs in (
         ([], {}),
         ([{"skill": "demo", "script": "say"}], {}),
@@ -112,7 +112,7 @@ def test_the_broker_sees_ids_and_nothing_else(running: Fleet) -> None:
     run = order(running.manager(), "WORD-OF-THE-CALL")
     with app_for(running.broker).connection_for_read() as connection:
         client = connection.default_channel.client
-        (message,) = client.lrange(f"{running.world}.python3", 0, -1)
+        (message,) = client.lrange(running.queue("python3"), 0, -1)
         everything = b"".join(key + repr(client.dump(key)).encode() for key in client.keys("*"))
     told = json.loads(message)
     assert json.loads(base64.b64decode(told["body"]))[:2] == [[run.id], {}]

@@ -16,9 +16,10 @@ from support.fleets import Fleet, fleet_at
 from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, RequestClosedError, SkillManager, World
+from skillkit.core.paths.trees import size_of_tree
 from skillkit.core.store.requests import Requests, question_from
 from skillkit.core.values.questions import OptionRequest
-from skillkit.fleet import FleetRun
+from skillkit.fleet import FleetRun, packing
 from skillkit.fleet.orders import Order
 from skillkit.fleet.rows import Rows
 
@@ -89,6 +90,25 @@ def test_an_order_that_nobody_approved_is_refused_by_the_worker(fleet: Fleet) ->
     again = order(fleet.manager(GUARDED), "evil")
     approve(fleet)
     assert worker.run(again.id) == "finished", "a person's yes does"
+
+
+def test_orders_that_nobody_approved_do_not_fill_a_workers_disk(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One content under many names, and many contents: bytes that are few in the database can be many there."""
+    monkeypatch.setattr(packing, "KEPT_BYTES", 2_500_000)
+    worker, manager = fleet.worker_here(GUARDED), fleet.manager(GUARDED)
+    (fleet.skills / "demo/data").write_bytes(bytes(1_000_000))
+    text = text_of(fleet, order(manager, "hello"))
+    for number in range(8):
+        assert worker.run(send(fleet, altered(text, folder=f"name-{number}"))) == "refused"
+    for number in range(4):
+        (fleet.skills / "demo/data").write_bytes(bytes([number]) * 1_000_000)
+        manager.discover()
+        assert worker.run(send(fleet, text_of(fleet, order(manager, "hello")))) == "refused"
+    assert size_of_tree(worker.folder / "fleet").bytes < 4_000_000
+    assert size_of_tree(worker.folder / "snapshots").bytes < 4_000_000
+    run = order(manager, "again")
+    approve(fleet)
+    assert worker.run(run.id) == "finished", "what is approved runs all the same"
 
 
 def test_one_yes_is_one_run(fleet: Fleet) -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from support.brokers import Broker
 from support.databases import Database
-from support.fleets import Fleet, fleet_at
+from support.fleets import Fleet, fleet_at, tier_here
 from support.running import wait_for
 
 from skillkit import ScriptRefusedError, SkillManager
@@ -96,10 +96,11 @@ def test_status_shows_workers_queues_and_runs(fleet: Fleet) -> None:
     assert wait_for(lambda: say(fleet, fleet.front, "status", "--json")["workers"], 20)
     told = say(fleet, fleet.front, "status", "--json")
     (worker,) = told["workers"]
-    assert f"{fleet.world}.python3" in worker["queues"]
+    assert fleet.queue("python3") in worker["queues"]
+    assert worker["tier"] == tier_here()
     assert worker["concurrency"] == 3
     assert told["runs"] == {"finished": 1, "queued": 1}
-    assert told["queues"][0]["name"] == f"{fleet.world}.python3.big"
+    assert told["queues"][0]["name"] == fleet.queue("python3", "big")
     shown = say(fleet, fleet.front, "status")
     assert worker["name"] in shown
     assert "1 finished, 1 queued" in shown

@@ -55,7 +55,7 @@ def here(quiet: Fleet) -> Worker:
 
 
 def text_of(fleet: Fleet, worker: Worker) -> str:
-    return metrics_text(worker, [f"{fleet.world}.python3", f"{fleet.world}.bash"])
+    return metrics_text(worker, [fleet.queue("python3"), fleet.queue("bash")])
 
 
 def test_the_command_serves_them_while_runs_go_on(fleet: Fleet) -> None:
@@ -65,7 +65,7 @@ def test_the_command_serves_them_while_runs_go_on(fleet: Fleet) -> None:
     before = numbers(got(told[1]))
     assert before["skillkit_store_up"] == 1
     assert before["skillkit_workers"] >= 1
-    assert f"skillkit_queue_length{{queue={fleet.world}.python3.gpu}}" in before
+    assert f"skillkit_queue_length{{queue={fleet.queue('python3', 'gpu')}}}" in before
     assert fleet.manager(sending={"label": "gpu"}).execute_skill_script("demo", "say").success
     # Who waits for a run hears of its end a moment before the worker has counted it.
     assert wait_for(lambda: numbers(got(told[1]))["skillkit_worker_runs_total{outcome=finished}"] == 1, 30)
@@ -87,8 +87,8 @@ def test_what_waits_runs_and_ended_is_counted(quiet: Fleet, here: Worker) -> Non
     runs = [ordered(manager, script) for script in ("say", "say", "fail")]
     before = numbers(text_of(quiet, here))
     assert before["skillkit_runs{state=queued}"] == 3
-    assert before[f"skillkit_queue_length{{queue={quiet.world}.python3}}"] == 2
-    assert before[f"skillkit_queue_length{{queue={quiet.world}.bash}}"] == 1
+    assert before[f"skillkit_queue_length{{queue={quiet.queue('python3')}}}"] == 2
+    assert before[f"skillkit_queue_length{{queue={quiet.queue('bash')}}}"] == 1
     assert before["skillkit_queue_oldest_seconds"] > 0
     for run in runs:
         here.run(run)

@@ -14,7 +14,8 @@ import pytest
 from support.fleets import Fleet, nobody_left
 from support.running import wait_for
 
-from skillkit import STANDARD, ConfigurationError, ScriptNotFoundError, ScriptRefusedError, SkillManager
+from skillkit import GUARDED, STANDARD, ConfigurationError, ScriptNotFoundError, ScriptRefusedError, SkillManager
+from skillkit.cli.options import current_workspace
 from skillkit.fleet import CeleryRunner
 
 pytestmark = pytest.mark.slow
@@ -168,6 +169,46 @@ def test_files_go_along_where_they_are_asked_for(fleet: Fleet, tmp_path: Path) -
     assert whole.stdout == "what is in it\n", whole
     with pytest.raises(ScriptRefusedError, match="a local path cannot travel"):
         sending.execute_skill_script("demo", "cat", argv=[str(tmp_path)])
+
+
+def test_a_workspace_that_somebody_named_cannot_be_left_behind(
+    fleet: Fleet, manager: SkillManager, tmp_path: Path
+) -> None:
+    before = fleet.kinds().get("refused", 0)
+    with pytest.raises(ScriptRefusedError, match=rf"The workspace {tmp_path} lies on this machine.*volume"):
+        manager.execute_skill_script("demo", "say", workspace=tmp_path)
+    with pytest.raises(ScriptRefusedError, match=rf"The workspace {tmp_path} lies on this machine.*volume"):
+        fleet.manager(workspace=tmp_path).execute_skill_script("demo", "say")
+    assert fleet.kinds()["refused"] == before + 2, "on record"
+
+
+def test_the_current_folder_that_nobody_named_is_left_out_and_the_question_says_so(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = current_workspace(tmp_path / "state")
+    assert here is not None
+    assert not here.is_named
+    left_out = fleet.manager(GUARDED, workspace=here).prepare_skill_script("demo", "say")
+    assert left_out.request is not None
+    prompt = left_out.request.context["prompt"]
+    assert not any("workspace" in sentence or str(tmp_path) in sentence for sentence in prompt["walls"])
+    assert "It starts in the skill's folder." in prompt["walls"]
+    data = fleet.manager(GUARDED, sending={"volumes": {"data": tmp_path}}, workspace=tmp_path)
+    known = data.prepare_skill_script("demo", "say").request
+    assert known is not None
+    assert any("workspace volume:data" in sentence for sentence in known.context["prompt"]["walls"]), "the control"
+
+
+def test_a_folder_of_the_workspace_cannot_be_sent(fleet: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports/one.txt").write_text("one")
+    sending = fleet.manager(sending={"workspace": "inputs"}, workspace=tmp_path)
+    for word in ("reports", "./reports", "--from=reports"):
+        with pytest.raises(ScriptRefusedError, match=r"names the folder .*reports.*only files are sent along"):
+            sending.execute_skill_script("demo", "cat", argv=[word])
+    assert sending.execute_skill_script("demo", "cat", argv=["reports/one.txt"]).stdout == "one\n"
+    assert sending.execute_skill_script("demo", "say", argv=["nowhere"]).success, "any other word is a word"
 
 
 def test_a_program_of_this_machine_cannot_travel(manager: SkillManager) -> None:

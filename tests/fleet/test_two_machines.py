@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.brokers import redis
 from support.databases import Database, running_server
-from support.fleets import WorkerProcess
+from support.fleets import WorkerProcess, tier_here
 from support.machines import Machine, can_make_machines, machine
 from support.page_visits import answer_over_http
 from support.running import wait_for
@@ -65,7 +65,7 @@ class Places:
         folder.mkdir()
         words = [*self.before(number), sys.executable, "-m", "skillkit", "worker", "--label", f"m{number}"]
         words += ["--broker", f"redis://{host}:{self.broker_port}/0", "--state", self.address("worker", number)]
-        words += ["--state-dir", str(folder / "state"), "--queues", f"{self.world}.bash.m{number}"]
+        words += ["--state-dir", str(folder / "state"), "--queues", f"{self.world}.bash.{tier_here()}.m{number}"]
         environment = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder)}
         worker = WorkerProcess(words, folder / "log", environment)
         self.stack.callback(worker.end)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.package_index import PackageIndex, serving_index
+from support.package_index import PackageIndex, only_index
 
 from skillkit.core.manager import SkillManager
 from skillkit.core.values.policy import STANDARD
@@ -15,10 +14,7 @@ from skillkit.core.values.policy import STANDARD
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
-    for name in [name for name in os.environ if name.startswith(("UV_", "PIP_"))]:
-        monkeypatch.delenv(name)
-    with serving_index() as served:
-        monkeypatch.setenv("UV_DEFAULT_INDEX", served.address)
+    with only_index(monkeypatch) as served:
         yield served
 
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from skillkit import STANDARD, ScriptPolicy, SkillManager
 from skillkit.core.record import AuditLog
+from skillkit.core.run.tiers import sandbox_for
 from skillkit.core.store.shared.postgres import SharedStore, WorldAddress
 from skillkit.fleet import CeleryRunner, Worker
-from skillkit.fleet.broker import app_for
+from skillkit.fleet.broker import app_for, queue_name
 from support.databases import Database
 from support.running import wait_for
 from support.skill_folders import skill_folder
 
-__all__ = ["SCRIPTS", "Fleet", "WorkerProcess", "fleet_at"]
+__all__ = ["SCRIPTS", "Fleet", "WorkerProcess", "fleet_at", "ordered_again", "tier_here"]
 
 MEMORY = "memory://"
 LONG = "58.125"
@@ -39,6 +43,11 @@ print(json.dumps({"argv": sys.argv[1:], "stdin": sys.stdin.read(), "key": os.env
     "scripts/cat.py": "import sys; print(open(sys.argv[1]).read())\n",
     "scripts/nap.sh": "sleep ${1:-1}; echo slept\n",
 }
+
+
+def tier_here() -> str:
+    """The walls of this machine."""
+    return sandbox_for(STANDARD).tier
 
 
 class WorkerProcess:
@@ -85,6 +94,10 @@ class Fleet:
 
     def address(self, login: str) -> str:
         return self.database.address(self.world, login=login)
+
+    def queue(self, interpreter: str, label: str = "") -> str:
+        """Of runs that are ordered here: within the walls of this machine."""
+        return queue_name(self.world, interpreter, tier_here(), label)
 
     def manager(self, policy: ScriptPolicy = STANDARD, *, login: str | None = None, **options: Any) -> SkillManager:
         runner = options.pop("runner", None) or CeleryRunner(self.broker, **options.pop("sending", {}))
@@ -184,6 +197,20 @@ def fleet_at(database: Database, broker: str, folder: Path) -> Iterator[Fleet]:
         yield fleet
     finally:
         fleet.close()
+
+
+def ordered_again(fleet: Fleet, run: str, **changes: object) -> str:
+    """The id of a run whose order is that of another but for these changes: what a front's login can do by itself."""
+    (text,) = fleet.rows("select content from runs where id = %s", uuid.UUID(run))[0]
+    told = {**json.loads(text), **changes}
+    content, new = json.dumps(told, sort_keys=True, separators=(",", ":")), uuid.uuid4()
+    given = (new, f"run-{sha256(content.encode()).hexdigest()}", content, told["digest"], "q", [told["package"]])
+    with fleet.database.connect(fleet.world, login=fleet.front) as connection:
+        found = connection.execute(
+            "select said from order_run(%s, %s, %s, %s, %s, %s, 60, 60, false, false)", given
+        ).fetchone()
+    assert found == ("queued",)
+    return str(new)
 
 
 def processes_of(mark: str = f"sleep\0{LONG}") -> list[int]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import ssl
 import tarfile
 import threading
@@ -16,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
 
 DAY = 86_400
 
@@ -197,3 +200,13 @@ def serving_registry(install: str) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def only_index(monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
+    """The one that packages come from, whatever the settings of this machine say."""
+    for name in [name for name in os.environ if name.startswith(("UV_", "PIP_"))]:
+        monkeypatch.delenv(name)
+    with serving_index() as served:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", served.address)
+        yield served

@@ -102,8 +102,8 @@ def status_command(state_dir: Path | None, as_json: bool) -> None:
         echo_json(place=store.place, workers=workers, queues=queues, runs=status.runs)
         return
     if status.workers:
-        cells = [(each.name, each.doing, each.age, ", ".join(each.queues)) for each in status.workers]
-        click.echo(table(("WORKER", "RUNS", "SEEN", "QUEUES"), cells, whole="WORKER", spare="QUEUES"))
+        cells = [(each.name, each.doing, each.age, each.tier, ", ".join(each.queues)) for each in status.workers]
+        click.echo(table(("WORKER", "RUNS", "SEEN", "WALLS", "QUEUES"), cells, whole="WORKER", spare="QUEUES"))
     else:
         click.echo("No worker of this world is there. Start one: skillkit worker.")
     if status.queues:

@@ -60,6 +60,7 @@ __all__ = [
 SESSION_VARIABLE = "SKILLKIT_SESSION"
 SHOWN_NAMES = 20
 BROKER_VARIABLE = "SKILLKIT_BROKER"
+HOMES_VARIABLE = "SKILLKIT_HOMES"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -116,7 +117,7 @@ def runner_here(**sending: Any) -> Any:  # noqa: ANN401 - a CeleryRunner's own; 
         return None
     from skillkit.fleet.runner import CeleryRunner
 
-    return CeleryRunner(broker, **sending)
+    return CeleryRunner(broker, homes=os.environ.get(HOMES_VARIABLE, ""), **sending)
 
 
 def _state_options(folder: click.Path) -> Callable[[Decorated], Decorated]:
@@ -361,7 +362,8 @@ def current_workspace(state_dir: Path | None) -> Workspace | None:
     if here is None or real_path(here) in (os.sep, real_path(os.path.expanduser("~"))):
         return None
     try:
-        return named_workspace(here, state_folder(state_dir), setting="The current folder is no workspace")
+        found = named_workspace(here, state_folder(state_dir), setting="The current folder is no workspace")
+        return replace(found, is_named=False)
     except ConfigurationError as error:
         click.echo(f"skillkit: {visible(str(error))}", err=True)
         return None

@@ -36,11 +36,14 @@ def _volumes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
 
 @click.command("worker", short_help="Run what is ordered for a shared world, in own walls.")
 @click.option("--broker", metavar="ADDRESS", help="The broker, else $SKILLKIT_BROKER: redis://..., amqp://...")
-@click.option("--queues", metavar="NAMES", help="Take from these queues, not from those of its interpreters.")
+@click.option("--queues", metavar="NAMES", help="Take from these queues, not from those of its interpreters and walls.")
 @click.option("--label", "labels", multiple=True, help="Take runs for this label too (repeatable).")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=AT_ONCE, help="How many run at once.")
 @click.option(
     "--volume", "volumes", multiple=True, callback=_volumes, help="NAME=FOLDER that callers know by its name."
+)
+@click.option(
+    "--homes", default="", metavar="NAME", help="The volume that holds the homes of skills, and nothing else."
 )
 @click.option(
     "--metrics-port", metavar="[HOST:]PORT", help="Serve metrics for Prometheus there; without a host to this machine."
@@ -54,6 +57,7 @@ def worker_command(
     labels: tuple[str, ...],
     concurrency: int,
     volumes: dict[str, Path],
+    homes: str,
     metrics_port: str | None,
     log_level: str,
     state_dir: Path | None,
@@ -67,19 +71,19 @@ def worker_command(
     \b
     Examples:
       skillkit worker --state 'postgresql://worker@db/skills?world=acme' --broker redis://broker/0
-      skillkit worker --queues acme.python3,acme.node --concurrency 8
+      skillkit worker --queues acme.python3.bubblewrap,acme.node.bubblewrap --concurrency 8
     """
-    from skillkit.fleet.broker import app_for, broker_from, queue_name
+    from skillkit.fleet.broker import app_for, broker_from
     from skillkit.fleet.tasks import add_task
 
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = settings_for(cast("Chosen", {**chosen, "state_dir": state_dir}))
     app = app_for(broker_from(broker))
     told = {"host": platform.node(), "process": os.getpid(), "version": __version__, "concurrency": concurrency}
-    task = add_task(app, state_dir=state_dir, policy=settings.policy, volumes=volumes, told=told)
+    task = add_task(app, state_dir=state_dir, policy=settings.policy, volumes=volumes, homes=homes, told=told)
     worker = task.skillkit.get()
-    names = queues.split(",") if queues else _queues(settings.policy, worker.world, labels, queue_name)
-    worker.keeper.tell({**told, "queues": names})
+    names = queues.split(",") if queues else _queues(settings.policy, worker, labels)
+    worker.keeper.tell({**told, "tier": worker.tier, "queues": names})
     click.echo(f"skillkit: worker {worker.name} of {worker.rows.store.place} takes {', '.join(names)}", err=True)
     with _metrics(metrics_port, worker, names):
         _serve(app, worker, names, concurrency, log_level)
@@ -99,13 +103,18 @@ def _metrics(address: str | None, worker: Any, queues: list[str]) -> Iterator[No
         yield
 
 
-def _queues(policy: ScriptPolicy, world: str, labels: tuple[str, ...], name: Any) -> list[str]:  # noqa: ANN401
+def _queues(policy: ScriptPolicy, worker: Any, labels: tuple[str, ...]) -> list[str]:  # noqa: ANN401 - ours
+    """Of each interpreter that is here, for the walls of this machine and for all that are wider."""
+    from skillkit.core.values.bounds import tiers_within
+    from skillkit.fleet.broker import queue_name
+
     here = [each for each in policy.allowed_interpreters if shutil.which(each)]
     if not here:
         raise ConfigurationError(
             "This machine has none of the interpreters that policy allows. Install one, or name --queues."
         )
-    return [name(world, each, label) for each in here for label in ("", *labels)]
+    tiers = tiers_within(worker.tier)[::-1]
+    return [queue_name(worker.world, each, tier, label) for each in here for label in ("", *labels) for tier in tiers]
 
 
 def _serve(app: Any, worker: Any, queues: list[str], concurrency: int, log_level: str) -> None:  # noqa: ANN401 - Celery's

@@ -11,6 +11,7 @@ and starts workers with `skillkit worker --state ... --broker ...`, or gives an 
     front.py     a prepared run -> its order (orders.py), the skill's bytes (packing.py), a row (rows.py), a message
     waiting.py   the row -> output, result or error for who ordered it (FleetRun); watch.py wakes who waits
     tasks.py     a Celery app with the task
+    showing.py   a question about an order -> whether it shows what would run (claims.py); shown.py: what people see
     work/worker.py   an id -> the run: claim, decide again (worker_flow), run, end; with fetching, streaming, results
     work/holding.py  the lease of one run, by which it fences itself; keeping renews it, spool keeps an end for later
     work/reaping.py  runs that nobody holds: queued again, lost, expired, recorded, sent

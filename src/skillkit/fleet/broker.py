@@ -49,8 +49,9 @@ def app_for(broker: str) -> Any:  # noqa: ANN401 - a Celery app
     return app
 
 
-def queue_name(world: str, interpreter: str, label: str = "") -> str:
-    return f"{world}.{interpreter}" + (f".{label}" if label else "")
+def queue_name(world: str, interpreter: str, tier: str, label: str = "") -> str:
+    """For runs of this interpreter that were shown within these walls."""
+    return f"{world}.{interpreter}.{tier}" + (f".{label}" if label else "")
 
 
 def send(app: Any, run: str, queue: str) -> bool:  # noqa: ANN401 - a Celery app

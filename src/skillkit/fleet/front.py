@@ -26,10 +26,13 @@ from skillkit.core.exceptions import (
     StateUnavailableError,
 )
 from skillkit.core.flow import Flow
-from skillkit.core.flow.granting import Given
+from skillkit.core.flow.granting import Given, Granting
 from skillkit.core.models import Skill
+from skillkit.core.models.digest import manifest_of
+from skillkit.core.paths import real_path
 from skillkit.core.record import refusal_fields, start_fields
 from skillkit.core.resolve import CallArguments
+from skillkit.core.store.locks import ApprovedLocks
 from skillkit.core.store.requests import PastRequest, Requests, question_from
 from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.needs import Grant
@@ -43,13 +46,16 @@ from skillkit.core.values.runs import (
     ScriptCommand,
     ScriptExecutionResult,
 )
-from skillkit.fleet.orders import Order, order_of, portable, travelling
+from skillkit.core.values.skills import Workspace
+from skillkit.fleet.lacking import PLUGIN_VARIABLE, has_own_plugin, refuse_lost_home, refuse_plugin_files
+from skillkit.fleet.orders import Lock, Order, order_of, portable, travelling
 from skillkit.fleet.packing import pack
 from skillkit.fleet.rows import Rows, patiently, shared
 from skillkit.fleet.sending import Sender
 from skillkit.fleet.tracing import span
 from skillkit.fleet.waiting import FleetRun
 from skillkit.fleet.watch import watch_of
+from skillkit.packages.values import names_in
 
 if TYPE_CHECKING:
     from skillkit.core.decide.rules import Verdict
@@ -63,14 +69,27 @@ TRAVELLING_GRANTS = frozenset(("host", "secret", "variable", "interpreter"))
 """Kinds that mean the same on every machine; a path means another file there."""
 
 
+class FrontGranting(Granting):
+    """With packages that workers prepare, whatever was prepared here."""
+
+    def packages_of(self, skill: Skill) -> frozenset[str]:
+        locks = ApprovedLocks(self._store).of(skill.metadata.name, manifest_of(real_path(skill.base_directory)).digest)
+        return frozenset(name for kind, lock in locks.items() for name in names_in(lock, kind))
+
+
 class FrontFlow(Flow):
     """The flow of one manager whose runs happen on workers."""
 
     def __init__(self, runner: Sender, policy: ScriptPolicy, state_dir: Path, **options: Any) -> None:  # noqa: ANN401 - the flow's own
-        super().__init__(travelling(policy, has_volume=bool(runner.volumes)), state_dir, **options)
+        has = {"has_volume": bool(runner.volumes), "has_homes": bool(runner.homes)}
+        super().__init__(travelling(policy, **has), state_dir, **options)
         self.here.ends_soon()  # nothing runs here
         self.runner = runner
         self.shared = shared(self.store)
+        self.granting = FrontGranting(self.policy, self.store, state_dir)
+        self._locks = ApprovedLocks(self.store)
+        self._loses_homes = policy.home == "kept" and not runner.homes and not policy.allow_filesystem
+        self._complete: set[tuple[str, str, bool]] = set()
         self.rows = Rows(self.shared)
         self.requests = Requests(self.store)
         self._watch = watch_of(self.shared)
@@ -86,6 +105,20 @@ class FrontFlow(Flow):
         found = super().bounds(command)
         return found if command is None else portable(found, self.runner.volume_of(command))
 
+    def _sentences(
+        self,
+        folder: Path,
+        workspace: Workspace | str | None,
+        granted: Sequence[str],
+        timeout: float,
+        grants: tuple[Grant, ...],
+        starts_in: Sequence[str] = (),
+        programs: Sequence[str] = (),  # noqa: ARG002 - of this machine, where nothing runs
+    ) -> tuple[str, ...]:
+        """A volume is named as every machine knows it."""
+        shown = f"volume:{self.runner.volume_at(workspace.path)}" if isinstance(workspace, Workspace) else workspace
+        return super()._sentences(folder, shown, granted, timeout, grants, starts_in)
+
     def _resolve(self, skill: Skill | None, call: CallArguments, grants: Sequence[Grant] = ()) -> ScriptCommand:
         if skill is None:
             raise ScriptRefusedError.because(
@@ -100,7 +133,22 @@ class FrontFlow(Flow):
                 )
         command = super()._resolve(skill, self.runner.sendable_call(call, skill.base_directory), grants)
         self.runner.refuse_local_paths(command)
+        self._refuse_lacking(skill, command)
         return command
+
+    def _refuse_lacking(self, skill: Skill, command: ScriptCommand) -> None:
+        """What it needs and no worker has; read once for each content."""
+        is_part = skill.metadata.plugin_root is not None and not has_own_plugin(skill)
+        key = (command.digest, command.script_name, is_part)
+        if key in self._complete or not (is_part or self._loses_homes):
+            return
+        with ExitStack() as held:
+            copy = self.here.copy(command, held)
+            if is_part:
+                refuse_plugin_files(command, copy, self.here.manifest(command))
+            if self._loses_homes:
+                refuse_lost_home(command, self.granting.needs_in(copy, skill, command))
+        self._complete.add(key)
 
     def _asking(self, prepared: PreparedRun, verdict: Verdict, given: Given, skill: Skill | None) -> PreparedRun:
         """The same question, about the order: its id is the order's, and it offers what can be given there."""
@@ -124,6 +172,9 @@ class FrontFlow(Flow):
             package=self._package(command),
             workspace=self.runner.volume_of(command),
             inputs=self.runner.inputs_of(command),
+            homes=self.runner.homes,
+            locks=tuple(Lock(*each) for each in self._locks.digests(command.skill_name, command.digest).items()),
+            is_plugin=command.environment.get(PLUGIN_VARIABLE) == str(command.base_directory),
         )
 
     def _package(self, command: ScriptCommand) -> str:
@@ -198,7 +249,7 @@ class FrontFlow(Flow):
 
     def _sent(self, run: str, prepared: PreparedRun, order: Order, *, needs_answer: bool, streams: bool) -> FleetRun:
         runner = self.runner
-        queue = runner.queue_of(self.shared.address.world, order.interpreter)
+        queue = runner.queue_of(self.shared.address.world, order.interpreter, order.bounds.tier)
         options = {"waiting": ANSWER_SECONDS, "patience": runner.patience}
         for _ in range(ATTEMPTS):
             said, missing = patiently(

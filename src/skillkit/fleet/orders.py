@@ -16,14 +16,15 @@ from hashlib import sha256
 from typing import Any
 
 from skillkit.core.exceptions import ConfigurationError, ScriptRefusedError
+from skillkit.core.store.environments import KINDS
 from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.policy import FIELDS, Limits, ScriptPolicy, loosenings, require_timeout, value_of
+from skillkit.core.values.questions import ORDERED
 from skillkit.core.values.runs import ScriptCommand
 
-__all__ = ["Input", "Order", "policy_from", "policy_text", "portable", "refuse_looser", "travelling"]
+__all__ = ["Input", "Lock", "Order", "policy_from", "policy_text", "portable", "refuse_looser", "travelling"]
 
-VERSION = 1
-ORDERED = "run-"
+VERSION = 2
 MOST_OUTPUT = 10_000_000
 # Of the machine that runs, and of nobody else; places cannot travel at all.
 OF_THE_MACHINE = frozenset(
@@ -40,6 +41,14 @@ class Input:
     path: str
     digest: str
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Packages of one language: the digest of the lock that names them."""
+
+    kind: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,12 @@ class Order:
     policy: str
     walls: str
     """The bounds that a person is shown, as text."""
+    homes: str = ""
+    """The name of the volume that holds the home, where its policy keeps one; else empty."""
+    locks: tuple[Lock, ...] = ()
+    """The packages that a person approved for this content."""
+    is_plugin: bool = False
+    """Whether the skill's folder is its plugin's too, which scripts are told."""
 
     def to_text(self) -> str:
         return json.dumps({"order": VERSION, **asdict(self)}, sort_keys=True, separators=(",", ":"))
@@ -80,6 +95,11 @@ class Order:
         return tuple(dict.fromkeys(filter(None, (self.package, self.stdin, *(each.digest for each in self.inputs)))))
 
     @property
+    def keeps_home(self) -> bool:
+        """Whether it finds what earlier runs left in its home."""
+        return bool(json.loads(self.policy)["home"] == "kept")
+
+    @property
     def bounds(self) -> Bounds:
         return require_bounds(self.walls)
 
@@ -91,8 +111,9 @@ class Order:
             if told.pop("order") != VERSION:
                 raise ScriptRefusedError.because("The order is of another version of skillkit", "Use one everywhere.")
             inputs = tuple(Input(**each) for each in told.pop("inputs"))
-            order = cls(**{**told, "words": tuple(told["words"])}, inputs=inputs)
-            is_same = order.to_text() == text
+            locks = tuple(Lock(**each) for each in told.pop("locks"))
+            order = cls(**{**told, "words": tuple(told["words"])}, inputs=inputs, locks=locks)
+            is_same = order.to_text() == text and order.keeps_home == bool(order.homes)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ScriptRefusedError.because(f"The order cannot be read: {error}", "Run it again.") from error
         if not is_same or not order._is_plausible():
@@ -100,16 +121,22 @@ class Order:
         return order
 
     def _is_plausible(self) -> bool:
-        texts = ("skill", "script", "interpreter", "session_id", "call_id", "from_instructions", "workspace", "policy")
-        digests = (self.digest, self.package, *filter(None, [self.stdin]), *(each.digest for each in self.inputs))
+        texts = (
+            *("skill", "script", "interpreter", "session_id", "call_id"),
+            *("from_instructions", "workspace", "policy", "homes"),
+        )
+        named = (*(each.digest for each in self.inputs), *(each.digest for each in self.locks))
+        digests = (self.digest, self.package, *filter(None, [self.stdin]), *named)
         require_timeout(self.timeout)
-        words: tuple[object, ...] = (*(getattr(self, name) for name in texts), *self.words, *digests)
+        kinds = [each.kind for each in self.locks]
+        words: tuple[object, ...] = (*(getattr(self, name) for name in texts), *self.words, *digests, *kinds)
         return (
             all(isinstance(word, str) for word in words)
             and all(_DIGEST.fullmatch(each) for each in digests)
             and bool(_FOLDER.fullmatch(self.folder))
             and self.folder not in (".", "..")
             and 0 < self.output_limit <= MOST_OUTPUT
+            and kinds == sorted({*kinds} & {*KINDS})
         )
 
 
@@ -130,8 +157,8 @@ def portable(bounds: Bounds, workspace: str = "") -> Bounds:
     return replace(bounds, program=(), workspace=f"volume:{workspace}" if workspace else "")
 
 
-def travelling(policy: ScriptPolicy, *, has_volume: bool = False) -> ScriptPolicy:
-    """What of a policy holds for a run elsewhere: no path of this machine is opened there, no home is kept."""
+def travelling(policy: ScriptPolicy, *, has_volume: bool = False, has_homes: bool = False) -> ScriptPolicy:
+    """What of a policy holds for a run elsewhere: no path of this machine is opened, a home only in a volume kept."""
     for name in ("readable_paths", "writable_paths"):
         if paths := getattr(policy, name):
             raise ConfigurationError(
@@ -139,7 +166,8 @@ def travelling(policy: ScriptPolicy, *, has_volume: bool = False) -> ScriptPolic
                 "travel. Leave it out, send files as inputs, or name a volume that each worker maps."
             )
     starts_in = policy.working_directory if has_volume else "skill"
-    return replace(policy, grant_argument_paths=False, home="fresh", working_directory=starts_in)
+    home = policy.home if has_homes else "fresh"
+    return replace(policy, grant_argument_paths=False, home=home, working_directory=starts_in)
 
 
 def policy_text(policy: ScriptPolicy) -> str:
@@ -191,7 +219,11 @@ def order_of(
     package: str,
     workspace: str = "",
     inputs: tuple[Input, ...] = (),
+    homes: str = "",
+    locks: tuple[Lock, ...] = (),
+    is_plugin: bool = False,
 ) -> Order:
+    """`homes` is the volume that holds homes, where there is one."""
     return Order(
         skill=command.skill_name,
         folder=command.base_directory.name,
@@ -210,4 +242,7 @@ def order_of(
         inputs=inputs,
         policy=policy_text(policy),
         walls=bounds.to_text(),
+        homes=homes if policy.home == "kept" else "",
+        locks=locks,
+        is_plugin=is_plugin,
     )

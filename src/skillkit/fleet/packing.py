@@ -6,21 +6,30 @@ import io
 import os
 import secrets
 import tarfile
+import time
 import zlib
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentChangedError, ScriptRefusedError
 from skillkit.core.models.digest import SIGNATURE_FILE, SKILL_BYTES, SKILL_DEPTH, SKILL_ENTRIES, forget, manifest_of
 from skillkit.core.paths import require_own_folder
 from skillkit.core.paths.files import Folder
-from skillkit.core.paths.trees import remove_tree
+from skillkit.core.paths.trees import remove_tree, size_of_tree
 from skillkit.core.values.runs import Manifest
 
-__all__ = ["PACKAGE_BYTES", "pack", "unpack"]
+__all__ = ["PACKAGE_BYTES", "clear_drafts", "pack", "unpack"]
 
 PACKAGE_BYTES = 100_000_000
 LEVEL = 6
 FILE_MODE, PROGRAM_MODE = 0o644, 0o755
+DRAFT = ".new-"
+KEPT_NAMES = 4
+KEPT_BYTES = 20_000_000_000
+"""Of one content, folders; and of all of them. Who orders chooses both, approved or not: the longest unused go."""
+DRAFT_SECONDS = 3_600.0
+"""Nobody unpacks for so long: what is older was left by a process that was killed."""
 
 
 def pack(copy: Path, manifest: Manifest) -> bytes:
@@ -51,24 +60,57 @@ def unpack(packed: bytes, digest: str, name: str, folder: Path) -> Path:
     place = folder / digest / name
     if place.is_dir():
         if manifest_of(place).digest == digest:
+            os.utime(place.parent)
             return place
         remove_tree(place)  # nobody but us writes here: it was altered
         forget(place)
     for each in (folder, place.parent):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
         require_own_folder(each)
-    new = place.parent / f".new-{secrets.token_hex(8)}"
+    new = place.parent / f"{DRAFT}{secrets.token_hex(8)}"
     new.mkdir(mode=0o700)
     try:
         _write(packed, new)
         if manifest_of(new).digest != digest:
             raise ContentChangedError.because("The skill's bytes are not what the order says", "Run it again.")
+        with suppress(OSError):  # another process makes room too
+            _make_room(folder, new)
         _put(new, place)
     finally:
         forget(new)
         if new.is_dir():
             remove_tree(new)
     return place
+
+
+def _make_room(folder: Path, new: Path) -> None:
+    """For what was just unpacked; what goes is fetched again when it is ordered, and what runs has a copy."""
+    for name in _oldest_first(new.parent.glob("[!.]*"))[: -(KEPT_NAMES - 1)]:
+        _drop(name)
+    sizes = {each: size_of_tree(each).bytes for each in _oldest_first(folder.iterdir())}
+    above = sum(sizes.values()) - KEPT_BYTES
+    for each, size in sizes.items():
+        if above > 0 and each != new.parent:
+            for name in (*each.glob("[!.]*"), each):
+                _drop(name)
+            above -= size
+
+
+def _oldest_first(paths: Iterable[Path]) -> list[Path]:
+    return sorted(paths, key=lambda path: path.lstat().st_mtime_ns)
+
+
+def _drop(place: Path) -> None:
+    remove_tree(place)
+    forget(place)
+
+
+def clear_drafts(folder: Path) -> None:
+    """What killed processes left half unpacked below it."""
+    for draft in folder.glob(f"*/{DRAFT}*"):
+        with suppress(OSError):
+            if time.time() - draft.lstat().st_mtime > DRAFT_SECONDS:
+                remove_tree(draft)
 
 
 def _put(new: Path, place: Path) -> None:

@@ -138,6 +138,11 @@ class Rows:
             return None
         return None if found is None else Row(*found)
 
+    def order_with(self, digest: str) -> Order | None:
+        """Of the newest run with a skill of this content."""
+        found = self._one("select content from runs where digest = ? order by created_at desc limit 1", digest)
+        return None if found is None else Order.from_text(found[0])
+
     def states(self, runs: Iterable[str], connection: Connection) -> dict[str, str]:
         found = connection.execute("select id::text, state from runs where id = any(?)", ([*map(UUID, runs)],))
         return dict(found.fetchall())

@@ -34,15 +34,17 @@ class CeleryRunner(Sender):
         label: str = "",
         workspace: str = "none",
         volumes: Mapping[str, str | Path] | None = None,
+        homes: str = "",
         patience: float = PATIENCE_SECONDS,
         state: str | None = None,
     ) -> None:
         """`label` picks workers that have it; `patience` is how long a run may wait for one, in seconds.
 
         `workspace` is `none`, or `inputs`: files that arguments name are sent along, read-only. `volumes` are folders
-        that each worker maps under the same name: a workspace inside one is that folder there.
+        that each worker maps under the same name: a workspace inside one is that folder there. `homes` is the name of
+        the volume in which workers keep the homes of skills; without one every run has a new home.
         """
-        super().__init__(app, label=label, workspace=workspace, volumes=volumes, patience=patience)
+        super().__init__(app, label=label, workspace=workspace, volumes=volumes, homes=homes, patience=patience)
         self.state = state
         self.session_id = f"fleet-{secrets.token_hex(16)}"
         """Of managers that name no session: in a shared world every run has one, and it is one login's."""

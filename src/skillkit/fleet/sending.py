@@ -21,6 +21,11 @@ WORKSPACES = ("none", "inputs")
 PATIENCE_SECONDS = 600.0
 INPUT_BYTES = 100_000_000
 PUBLISH_AGAIN_SECONDS = 60.0
+CANNOT_TRAVEL = "lies on this machine: the run happens on a worker, and a local path cannot travel"
+NAME_A_VOLUME = (
+    "Map it on each worker (skillkit worker --volume NAME=FOLDER) and say so here (CeleryRunner(volumes={'NAME': "
+    "FOLDER})), send the files that arguments name (CeleryRunner(workspace='inputs')), or name no workspace."
+)
 
 
 class Sender:
@@ -33,6 +38,7 @@ class Sender:
         label: str = "",
         workspace: str = "none",
         volumes: Mapping[str, str | Path] | None = None,
+        homes: str = "",
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         if workspace not in WORKSPACES:
@@ -40,11 +46,17 @@ class Sender:
         self.app = app_for(app) if isinstance(app, str) else app
         self.label, self.workspace, self.patience = label, workspace, patience
         self.volumes = {name: Path(os.path.realpath(path)) for name, path in (volumes or {}).items()}
+        if homes in self.volumes:
+            raise ConfigurationError(
+                f"The volume {homes!r} is named for homes and for workspaces; a script could read other skills' homes "
+                "in its workspace. Name two volumes."
+            )
+        self.homes = homes
 
     # The broker.
 
-    def queue_of(self, world: str, interpreter: str) -> str:
-        return queue_name(world, interpreter, self.label)
+    def queue_of(self, world: str, interpreter: str, tier: str) -> str:
+        return queue_name(world, interpreter, tier, self.label)
 
     def publish(self, rows: Rows, run: str, queue: str) -> None:
         """One that cannot be sent now is sent later, by whoever sees that it waits."""
@@ -54,17 +66,24 @@ class Sender:
     # What of a call can be sent.
 
     def sendable_call(self, call: CallArguments, skill: Path) -> CallArguments:
-        """The same without a workspace of this machine; files that it names by word, by their whole paths."""
+        """The same without the current folder of this machine; files that it names by word, by their whole paths.
+
+        A workspace that somebody named is one that workers map too, or the call is refused.
+        """
         workspace = None if call.workspace is None else Path(os.path.realpath(call.workspace))
-        if workspace is not None and self._volume(workspace):
+        if workspace is not None and self.volume_at(workspace):
             return call
+        is_named = workspace is not None and getattr(call.workspace, "is_named", True)
         if self.workspace != "inputs":
+            if is_named:
+                raise ScriptRefusedError.because(f"The workspace {workspace} {CANNOT_TRAVEL}", NAME_A_VOLUME)
             return call._replace(workspace=None)
-        return call._replace(workspace=None, argv=[_whole(word, workspace, skill) for word in call.argv])
+        words = [_whole(word, workspace, skill, has_workspace=is_named) for word in call.argv]
+        return call._replace(workspace=None, argv=words)
 
     def refuse_local_paths(self, command: ScriptCommand) -> None:
         """What lies here and nowhere else cannot be opened there."""
-        paths = [path for path in command.argument_paths if not self._volume(Path(path))]
+        paths = [path for path in command.argument_paths if not self.volume_at(Path(path))]
         if self.workspace == "inputs":
             values = {word.partition("=")[2] or word for word in command.script_arguments} | {*command.script_arguments}
             paths = [path for path in paths if path not in values or not os.path.isfile(path)]
@@ -79,26 +98,38 @@ class Sender:
     def inputs_of(self, command: ScriptCommand) -> tuple[Input, ...]:
         if self.workspace != "inputs":
             return ()
-        return tuple(_input(path) for path in command.argument_paths if not self._volume(Path(path)))
+        return tuple(_input(path) for path in command.argument_paths if not self.volume_at(Path(path)))
 
     def volume_of(self, command: ScriptCommand) -> str:
         """`NAME/folder` where the workspace lies in a volume that workers map too."""
-        return self._volume(command.workspace.path) if command.workspace is not None else ""
+        return self.volume_at(command.workspace.path) if command.workspace is not None else ""
 
-    def _volume(self, path: Path) -> str:
+    def volume_at(self, path: Path) -> str:
+        """`NAME/folder` for a path in a volume; else empty."""
         for name, place in self.volumes.items():
             if path == place or path.is_relative_to(place):
                 return str(Path(name) / path.relative_to(place))
         return ""
 
 
-def _whole(word: str, workspace: Path | None, skill: Path) -> str:
-    """A word that names a file, with the file's whole path; one of the skill's own files is there too."""
+def _whole(word: str, workspace: Path | None, skill: Path, *, has_workspace: bool) -> str:
+    """A word that names a file, with the file's whole path; one of the skill's own files is there too.
+
+    A folder inside the workspace cannot be sent. By its name alone it is one where somebody named the workspace; else
+    that may be any word.
+    """
     option, separator, value = word.partition("=") if word.startswith("-") else ("", "", word)
-    folder = str(workspace or Path.cwd())
+    folder = os.path.realpath(workspace or Path.cwd())
     path = os.path.realpath(os.path.join(folder, os.path.expanduser(value))) if value and "\0" not in value else ""
-    is_sent = path and os.path.isfile(path) and not os.path.exists(skill / value)
-    return f"{option}{separator}{path}" if is_sent else word
+    if not path or os.path.exists(skill / value):
+        return word
+    is_path = has_workspace or os.sep in value
+    if is_path and os.path.isdir(path) and Path(path).is_relative_to(folder):
+        raise ScriptRefusedError.because(
+            f"The word {word!r} names the folder {path}, which {CANNOT_TRAVEL}; only files are sent along",
+            "Name each file, or name a volume that holds the folder and that each worker maps.",
+        )
+    return f"{option}{separator}{path}" if os.path.isfile(path) else word
 
 
 def _input(path: str) -> Input:

@@ -20,6 +20,8 @@ class SeenWorker(NamedTuple):
     login: str
     running: int
     concurrency: int
+    tier: str
+    """Its walls."""
     queues: tuple[str, ...]
     version: str
     seen_seconds: float
@@ -73,4 +75,5 @@ def _worker(name: str, login: str, told: str, running: int, is_draining: bool, s
     said = json.loads(told)
     queues = tuple(map(str, said.get("queues", ())))
     version = str(said.get("version", ""))
-    return SeenWorker(name, login, running, int(said.get("concurrency", 0)), queues, version, seconds, is_draining)
+    concurrency, tier = int(said.get("concurrency", 0)), str(said.get("tier", ""))
+    return SeenWorker(name, login, running, concurrency, tier, queues, version, seconds, is_draining)

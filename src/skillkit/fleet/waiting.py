@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from skillkit.core.exceptions import (
 )
 from skillkit.core.paths.files import Folder
 from skillkit.core.run.aio import run_in_thread
+from skillkit.core.run.work import WorkFolders
 from skillkit.core.values.runs import NO_CONTROL, RunControl, ScriptExecutionResult
 from skillkit.fleet.results import Fetch, error_from, result_from
 from skillkit.fleet.rows import Row, Rows, patiently
@@ -137,7 +138,8 @@ class FleetRun:
             )
         if row.state == "expired":
             reason = f"No worker took it from the queue {row.queue!r} in time"
-            return ScriptRefusedError.because(reason, "Start a worker for that queue: skillkit worker.")
+            remedy = "Start a worker with that interpreter and those walls: skillkit worker; skillkit fleet status."
+            return ScriptRefusedError.because(reason, remedy)
         if row.state == "cancelled":
             return ScriptRefusedError.because("The call was cancelled before it started")
         if self._orderer is not None:
@@ -150,12 +152,15 @@ class FleetRun:
         return Path("/", row.order().folder, row.order().script)  # whose front is gone
 
     def _fetch_into(self) -> Fetch:
-        """Artifacts lie in a work folder of the manager, as they do after a run on this machine."""
+        """Artifacts lie in a work folder of the manager, as they do after a run on this machine.
+
+        Those of a run that was found again by its id lie in one of this process, and go with it.
+        """
         folder: list[Path] = []
 
         def fetch(relative: str, digest: str) -> Path:
             if not folder:
-                folder.append(self._orderer.work_folder() if self._orderer else Path(tempfile.mkdtemp()))
+                folder.append(self._orderer.work_folder() if self._orderer else _found_again().new())
             *inside, name = relative.split("/")
             if any(part in ("", ".", "..") for part in (*inside, name)):
                 raise ScriptRefusedError.because(f"The run names a file outside its work folder: {relative!r}")
@@ -165,3 +170,8 @@ class FleetRun:
             return folder[0] / relative
 
         return fetch
+
+
+@cache
+def _found_again() -> WorkFolders:
+    return WorkFolders()

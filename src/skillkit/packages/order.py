@@ -40,6 +40,8 @@ class Preparation:
     environments: tuple[Environment, ...] = ()
     was_ready: bool = False
     """Whether all of it was there already."""
+    alone: str = ""
+    """Why other machines of a shared world do not get them; empty where they do, or where there are none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,15 @@ All else is made in `making`, which takes longer to import than this takes to an
 from __future__ import annotations
 
 import threading
+from contextlib import closing
+from dataclasses import replace
 
 from skillkit._version import __version__
 from skillkit.config.settings import MIN_AGE_DAYS
 from skillkit.core.manager import SkillManager
 from skillkit.core.store.environments import Approved, Environments
+from skillkit.core.store.locks import ApprovedLocks
+from skillkit.core.store.opening import open_store
 from skillkit.core.values.questions import Approver
 from skillkit.packages.order import WHOLE, OnStep, Order, Owner, Preparation, found_by
 from skillkit.packages.values import Plan, Wanted, locked_in
@@ -43,13 +47,32 @@ def prepare_packages(
     environments = Environments(manager.state_dir)
     kept = environments.approved(owner.name, owner.folder)
     before = kept if kept is not None and kept.digest == owner.digest else None
-    ready = _ready(owner, before, script_name, environments)
-    if ready is not None:
-        return ready
-    from skillkit.packages.making import make
+    done = _ready(owner, before, script_name, environments)
+    if done is None:
+        from skillkit.packages.making import make
 
-    words = (approver, dry_run, young, inferred, min_age_days, on_step, patience, cancel)
-    return make(Order(manager, owner, script_name, environments, before, *words))
+        words = (approver, dry_run, young, inferred, min_age_days, on_step, patience, cancel)
+        done = make(Order(manager, owner, script_name, environments, before, *words))
+    return done if dry_run else _for_all_machines(manager, owner, environments, done)
+
+
+def _for_all_machines(
+    manager: SkillManager, owner: Owner, environments: Environments, done: Preparation
+) -> Preparation:
+    """In a shared world the locks that were approved are kept there too; where this login may not, that is said."""
+    store = open_store(manager.state_dir, manager.state)
+    kept = environments.approved(owner.name, owner.folder)
+    if not store.is_shared or kept is None or kept.digest != owner.digest:
+        return done
+    with closing(store):
+        locks, approved = ApprovedLocks(store), {kind: share.lock for kind, share in kept.shares.items()}
+        if locks.of(owner.name, owner.digest) == approved:
+            return done
+        if locks.may_keep():
+            locks.keep(owner.name, owner.digest, approved, kept.channel)
+            return done
+    reason = f"this login may not approve packages for the shared world {store.place}"
+    return replace(done, alone=f"Other machines do not get them: {reason}. Use one with the role approver.")
 
 
 def _ready(

@@ -21,12 +21,14 @@ __all__ = [
     "index_name",
     "known_of",
     "locked_in",
+    "names_in",
     "size_text",
 ]
 
 ENTRY = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==(\S+?)(?:[ ;].*)?$")
 HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
 INNER = "node_modules/"
+NPM = "npm:"
 MEGABYTE = 1_000_000
 
 
@@ -122,6 +124,12 @@ def index_name(name: str) -> str:
 def locked_in(lock: str, kind: str) -> tuple[Locked, ...]:
     """What a lock names, in the order of names; each name and version once, wherever it stands."""
     return _locked_node(lock) if kind == "node" else _locked_python(lock)
+
+
+def names_in(lock: str, kind: str) -> tuple[str, ...]:
+    """Of the packages that a lock names, as needs name them."""
+    prefix = NPM if kind == "node" else ""
+    return tuple(f"{prefix}{each.name}" for each in locked_in(lock, kind))
 
 
 def _locked_python(lock: str) -> tuple[Locked, ...]:

@@ -57,7 +57,9 @@ class Subscription:
     def now(self) -> Pending:
         found = self._world.pending_ids()
         return Pending(
-            _version(found), tuple(name for _, name in found), _version(self._world.running(with_ended=True))
+            _version([found, self._world.pending_mark()]),
+            tuple(name for _, name in found),
+            _version(self._world.running(with_ended=True)),
         )
 
     def add(self, listener: Callable[[Pending], None]) -> None:

@@ -432,7 +432,7 @@ def test_a_front_cannot_use_the_session_or_the_answers_of_another(database: Data
 def test_a_yes_for_the_session_is_kept_by_who_answers_and_only_for_what_was_shown(
     database: Database, world: str, tmp_path: Path
 ) -> None:
-    front, approver = database.new_login(world, "front"), database.new_login(world, "approver")
+    front, approver = database.new_login(world, "front", "worker"), database.new_login(world, "approver")
     kept = {"skill": "pdf", "digest": "d1", "walls": BOUNDS.to_text(), "on_load": "", "offered": {}}
     prompt = {"skill": "pdf", "digest": "d1"}
     honest = {"prompt": prompt, WALLS: walls_digest([BOUNDS]), KEEPS: kept}

@@ -234,6 +234,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 def test_processes_that_make_the_file_together_get_one_world(tmp_path: Path) -> None:
     for attempt in range(3):
         processes = [
@@ -279,6 +280,7 @@ def test_a_store_that_nobody_holds_lets_go_of_its_file(tmp_path: Path) -> None:
     assert [str(each.message) for each in told if "unclosed" in str(each.message)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durable", [False, True])
 def test_an_interrupt_at_any_step_leaves_the_connection_to_the_next_thread(store: StateStore, durable: bool) -> None:
     store.world()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.browsers import PHONE, Site, choice, serving, violations
-from support.package_index import PackageIndex, serving_index
+from support.package_index import PackageIndex, only_index
 
 from skillkit import SkillManager
 from skillkit.core.values.policy import GUARDED
@@ -23,10 +23,7 @@ SCRIPT = '# /// script\n# dependencies = ["zebra", "reqeusts"]\n# ///\nimport ze
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
     """Everything in it is young, and one name is near to a common one."""
-    for name in [name for name in os.environ if name.startswith(("UV_", "PIP_"))]:
-        monkeypatch.delenv(name)
-    with serving_index() as served:
-        monkeypatch.setenv("UV_DEFAULT_INDEX", served.address)
+    with only_index(monkeypatch) as served:
         served.age_days = 3
         for name in ("zebra", "lion", "reqeusts"):
             served.add(name, "1.0")

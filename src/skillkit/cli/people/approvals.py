@@ -78,7 +78,7 @@ def list_command(is_past: bool, count: int, state_dir: Path | None, as_json: boo
         if is_past:
             _list_past(world.history(count), world.folder, as_json=as_json)
         else:
-            _list_pending(world.pending(), world.folder, as_json=as_json)
+            _list_pending(world.pending(is_patient=True), world.folder, as_json=as_json)
 
 
 def _list_pending(requests: list[OptionRequest], folder: Path, *, as_json: bool) -> None:
@@ -118,7 +118,7 @@ def show_command(request_id: str, is_whole: bool, state_dir: Path | None, as_jso
       skillkit approvals show 3f2a81c09d4e --json
     """
     with World(state_dir) as world:
-        request = _named_request(world.pending(), request_id)
+        request = _waiting(world, request_id)
     if request is None:
         raise MissingError(f"No question {request_id!r} is waiting. 'skillkit approvals list' shows which are.")
     if is_whole:
@@ -154,7 +154,7 @@ def answer_command(
     """
     require_person(state_dir, "approvals answer")
     with World(state_dir) as world:
-        request = _named_request(world.pending(), request_id)
+        request = _waiting(world, request_id)
         if request is None:
             request = _named_request([past.request for past in world.history()], request_id)
         if request is None:
@@ -235,8 +235,9 @@ def _with_every_change(request: OptionRequest, state_dir: Path) -> OptionRequest
 
 
 def _is_refusal(request: OptionRequest, option_id: str) -> bool:
-    """A no to a script runs nothing, whichever script it is."""
-    return option_id == NO and Prompt.from_context(request.context) is not None
+    """A no to a script runs nothing, whichever script it is; nor does one to a question that takes nothing else."""
+    takes_only_no = [option.id for option in request.options] == [NO]
+    return option_id == NO and (takes_only_no or Prompt.from_context(request.context) is not None)
 
 
 def _require_seen(request: OptionRequest, option_id: str) -> None:
@@ -251,6 +252,13 @@ def _require_seen(request: OptionRequest, option_id: str) -> None:
     if not click.confirm(f"\nAnswer {option_id!r} to exactly this?", err=True):
         click.echo("It is not answered.", err=True)
         raise click.exceptions.Exit(REFUSED)
+
+
+def _waiting(world: World, given: str) -> OptionRequest | None:
+    """The one that waits and is named so, as it may be shown."""
+    named = _named_request(world.pending(), given)
+    found = world.find(named.id) if named is not None else None
+    return found if isinstance(found, OptionRequest) else named
 
 
 def _named_request(requests: list[OptionRequest], given: str) -> OptionRequest | None:

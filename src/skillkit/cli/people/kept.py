@@ -11,6 +11,7 @@ import click
 from skillkit.cli.deciding import require_person
 from skillkit.cli.options import SKILL, MissingError, Places, json_option, manager_for, roots_options
 from skillkit.cli.output import echo_json, label_rows, path_text, screen_width, table
+from skillkit.core.manager import SkillManager
 from skillkit.core.paths import real_path
 from skillkit.core.store.homes import Homes, HomeSize
 from skillkit.core.store.secrets import Secrets
@@ -24,9 +25,18 @@ __all__ = ["home_command", "secret"]
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @click.option("--open", "opened", is_flag=True, help="Show it in the desktop's file manager.")
 @click.option("--clear", "cleared", is_flag=True, help="Remove all that the skill's scripts kept.")
+@click.option(
+    "--homes",
+    "volume",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of the volume in which workers of a shared world keep homes.",
+)
 @roots_options
 @json_option
-def home_command(skill_name: str, opened: bool, cleared: bool, as_json: bool, **places: Unpack[Places]) -> None:
+def home_command(
+    skill_name: str, opened: bool, cleared: bool, volume: Path | None, as_json: bool, **places: Unpack[Places]
+) -> None:
     """Show what a skill keeps in its home.
 
     Inside the walls a skill's scripts have a home folder of their own. It stays between runs, and no other skill
@@ -41,9 +51,9 @@ def home_command(skill_name: str, opened: bool, cleared: bool, as_json: bool, **
     if opened and cleared:
         raise click.UsageError("--open and --clear exclude each other.")
     with manager_for(places) as manager:
-        skill = manager.load_skill(skill_name)
-        homes, limit = Homes(manager.state_dir), manager.flow.policy.limits.home_megabytes
-    owner = (skill.metadata.name, Path(real_path(skill.base_directory)))
+        limit = manager.flow.policy.limits.home_megabytes
+        homes, owner = _homes_in(volume, skill_name, manager) if volume else _homes_here(skill_name, manager)
+    name = owner[0]
     home = homes.find(*owner)
     size = homes.measure(home.path) if home else HomeSize(0, 0)
     others = homes.others(*owner)
@@ -51,7 +61,7 @@ def home_command(skill_name: str, opened: bool, cleared: bool, as_json: bool, **
         homes.clear(*owner)
     if as_json:
         echo_json(
-            skill=skill.metadata.name,
+            skill=name,
             path=path_text(home.path) if home else None,
             files=size.files,
             bytes=size.bytes,
@@ -61,13 +71,28 @@ def home_command(skill_name: str, opened: bool, cleared: bool, as_json: bool, **
             cleared=cleared,
         )
     elif cleared:
-        click.echo(f"Cleared the home of {visible(skill.metadata.name)}: {_amount(size)} gone.")
+        click.echo(f"Cleared the home of {visible(name)}: {_amount(size)} gone.")
     elif home is None:
-        click.echo(f"{visible(skill.metadata.name)} has no home yet; its first run inside walls makes one.")
+        click.echo(f"{visible(name)} has no home yet; its first run inside walls makes one.")
     else:
         _show(home.path, size, limit, others)
     if opened and home is not None:
         _open(home.path)
+
+
+def _homes_here(skill_name: str, manager: SkillManager) -> tuple[Homes, tuple[str, Path]]:
+    skill = manager.load_skill(skill_name)
+    return Homes(manager.state_dir), (skill.metadata.name, Path(real_path(skill.base_directory)))
+
+
+def _homes_in(volume: Path, skill_name: str, manager: SkillManager) -> tuple[Homes, tuple[str, Path]]:
+    """In a shared world a skill is known by its name: it need not be on this machine."""
+    from skillkit.core.store.shared.postgres import SharedStore
+
+    store = manager.flow.store
+    if not isinstance(store, SharedStore):
+        raise click.UsageError("--homes is about the workers of a shared world. Name it with --state.")
+    return Homes.in_volume(volume.resolve(), store.address.world), (skill_name, Path())
 
 
 def _show(path: Path, size: HomeSize, limit: int, others: tuple[Path, ...]) -> None:

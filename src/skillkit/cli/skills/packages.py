@@ -11,6 +11,7 @@ import click
 from skillkit.cli.options import SKILL, MissingError, Places, any_state_option, json_option, manager_for, roots_options
 from skillkit.cli.output import echo_json, table
 from skillkit.core.store.environments import Environment, Environments
+from skillkit.core.store.locks import ApprovedLocks
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.text import plural, visible
 
@@ -65,12 +66,16 @@ def list_packages(state_dir: Path | None, as_json: bool) -> None:
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @roots_options
 def remove_packages(skill_name: str, **places: Unpack[Places]) -> None:
-    """Forget what was prepared for a skill; an environment that no other skill uses goes."""
+    """Forget what was prepared for a skill; an environment that no other skill uses goes.
+
+    In a shared world what was approved for all machines is taken back too.
+    """
     with manager_for(places) as manager:
         skill = manager.load_skill(skill_name)
-        store = Environments(manager.state_dir)
+        store, world = Environments(manager.state_dir), manager.flow.store
+        gone = _taken_back(ApprovedLocks(world), skill.metadata.name) if world.is_shared else 0
     approved = store.approved(skill.metadata.name, skill.base_directory)
-    if approved is None:
+    if approved is None and not gone:
         raise MissingError(f"No packages are prepared for {visible(skill_name)}.")
     store.forget(skill.metadata.name, skill.base_directory)
     click.echo(f"Forgot the packages of {visible(skill_name)}. {_removed(store)}")
@@ -86,6 +91,13 @@ def prune_packages(state_dir: Path | None) -> None:
 
         remove_leftovers(store)
     click.echo(_removed(store, with_gone_skills=True))
+
+
+def _taken_back(locks: ApprovedLocks, skill: str) -> int:
+    if locks.may_keep():
+        return locks.forget(skill)
+    click.echo("hint: for other machines they stay approved; a login with the role approver takes that back", err=True)
+    return 0
 
 
 def _users(store: Environments) -> dict[str, list[str]]:

@@ -103,6 +103,7 @@ def _structure(done: Preparation, *, is_dry: bool) -> dict[str, Any]:
         "skill": done.skill,
         "status": "planned" if is_dry and not done.was_ready else "ready" if is_ready else "planned",
         "was_ready": done.was_ready,
+        **({"alone": done.alone} if done.alone else {}),
         "packages": packages,
         "environments": built,
     }
@@ -128,6 +129,8 @@ def _tell(done: Preparation, *, is_dry: bool) -> None:
     size = size_text(sum(each.mark.size for each in done.environments))
     said = "has its packages already" if done.was_ready else "is prepared"
     click.echo(f"{name} {said}: {count}, {size}. Its runs find them; nothing else does.")
+    if done.alone:
+        click.echo(f"hint: {visible(done.alone)}", err=True)
 
 
 class _LateApprover:

@@ -19,7 +19,7 @@ from skillkit.core.values.questions import FileChange, Prompt, PromptCommand, Ri
 from skillkit.core.values.runs import Manifest, ScriptCommand
 from skillkit.core.values.text import shown_path
 
-__all__ = ["pretty_json", "prompt_for"]
+__all__ = ["new_and_not_shown", "pretty_json", "prompt_for"]
 
 STDIN_CHARACTERS = 20_000
 SOURCE_BYTES = 200_000
@@ -58,7 +58,7 @@ def prompt_for(
         origin=shown_path(origin),
         reasons=tuple(reasons),
         risks=(
-            *_new_and_not_shown(changes or (), commands[0].skill_name),
+            *new_and_not_shown(changes or (), commands[0].skill_name),
             *(flag for command in commands for flag in _not_shown(command, source_folder)),
             *risk_flags(source_folder, manifest, scripts, _blocked_by(bounds)),
         ),
@@ -88,7 +88,7 @@ def _blocked_by(bounds: Sequence[Bounds]) -> Callable[[str], bool]:
     return lambda wall: bool(bounds) and all(is_blocked(wall, each) for each in bounds)
 
 
-def _new_and_not_shown(changes: Sequence[FileChange], skill: str) -> Iterator[RiskFlag]:
+def new_and_not_shown(changes: Sequence[FileChange], skill: str) -> Iterator[RiskFlag]:
     """What is new is what a person has to judge; in many files it is told once, so that other risks stay in sight."""
     unseen = [(change.path, change.unseen) for change in changes if change.unseen]
     if rest := unseen[UNSEEN_FILES:]:

@@ -83,6 +83,7 @@ class Granting:
 
     def __init__(self, policy: ScriptPolicy, store: Store, state_folder: Path) -> None:
         self._policy = policy
+        self._store = store
         self.standing = StandingGrants(store)
         self._state_folder = state_folder
         self.secrets = Secrets()
@@ -164,6 +165,16 @@ class Granting:
 
     def needs(self, skill: Skill, command: ScriptCommand, copy: Path, tier: str) -> tuple[Need, ...]:
         """What the script uses, read from `copy`, and whether it is there for it with the grants that it has."""
+        here = {"runs_types": command.interpreter == "node", "workspace": command.workspace and command.workspace.path}
+        found = self.looked_at(skill, self.needs_in(copy, skill, command), command.grants, tier, **here)
+        if command.interpreter not in self.policy(command.grants).allowed_interpreters:
+            where, remedy = f"{command.script_name}:1", _giving_interpreter(command)
+            own = Need("interpreter", command.interpreter, "inferred", where, remedy=remedy)
+            found = (own, *(need for need in found if need.kind != "interpreter"))
+        return found
+
+    def needs_in(self, copy: Path, skill: Skill, command: ScriptCommand) -> tuple[Need, ...]:
+        """What the script uses, whether it is there or not; read once for each content."""
         from skillkit.core.find.needs import needs_of  # reads code; most runs ask nothing
 
         key = (command.digest, command.script_name)
@@ -172,13 +183,7 @@ class Granting:
                 self._needs.clear()
             metadata = replace(skill.metadata, skill_path=copy / skill.metadata.skill_path.name)
             self._needs[key] = needs_of(Skill(metadata, copy), command.script_name)
-        here = {"runs_types": command.interpreter == "node", "workspace": command.workspace and command.workspace.path}
-        found = self.looked_at(skill, self._needs[key], command.grants, tier, **here)
-        if command.interpreter not in self.policy(command.grants).allowed_interpreters:
-            where, remedy = f"{command.script_name}:1", _giving_interpreter(command)
-            own = Need("interpreter", command.interpreter, "inferred", where, remedy=remedy)
-            found = (own, *(need for need in found if need.kind != "interpreter"))
-        return found
+        return self._needs[key]
 
     def needs_of(
         self, skill: Skill, script_name: str | None, tier: str, workspace: Path | None = None
@@ -210,7 +215,7 @@ class Granting:
             folder=skill.base_directory,
             granted=[grant.id for grant in grants],
             stored=[each for each in unset if self.secrets.has(name, each)],
-            prepared=self._prepared(skill),
+            prepared=self.packages_of(skill),
             tier=tier,
             plugin_root=skill.metadata.plugin_root,
             **here,
@@ -218,7 +223,7 @@ class Granting:
         told = (_told(need, around.policy, tier) for need in met(needs, around))
         return tuple(_beside_a_copy(need, skill, around.policy, tier) for need in told)
 
-    def _prepared(self, skill: Skill) -> frozenset[str]:
+    def packages_of(self, skill: Skill) -> frozenset[str]:
         """Names of packages that are there for the skill as it is now; most skills cost one look for a file."""
         environments, name, folder = Environments(self._state_folder), skill.metadata.name, skill.base_directory
         if environments.approved(name, folder) is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shlex
 import stat
 import tempfile
 import threading
@@ -181,12 +180,12 @@ def open_home(homes: Homes, command: ScriptCommand, policy: ScriptPolicy) -> Hom
         home = homes.open(skill, folder, command.digest, stays=policy.approval == "never")
     except OSError as error:
         raise StateUnavailableError(
-            f"The home of {skill!r} cannot be opened: {error.strerror or error}. {_remedy(skill)}"
+            f"The home of {skill!r} cannot be opened: {error.strerror or error}. {_remedy(homes, skill)}"
         ) from error
     if home.above:
         size = homes.measure(home.path)
         if homes.note_size(skill, folder, home.path, size, policy.limits.home_megabytes):
-            raise ScriptRefusedError.because(_too_much(skill, size, policy.limits), _remedy(skill))
+            raise ScriptRefusedError.because(_too_much(skill, size, policy.limits), _remedy(homes, skill))
     return home
 
 
@@ -196,7 +195,7 @@ def told_of_home(
     """The result, and in its hint that the home is a new one, or holds too much for another run."""
     skill, said = command.skill_name, []
     if home.is_after_change:
-        where = f"skillkit home {shlex.quote(skill)}"
+        where = homes.command(skill)
         said.append(f"{skill!r} changed, so it began with an empty home; what it kept before is set aside: {where}")
     if empty_stamp_of(home.path) is None:
         size = homes.measure(home.path)
@@ -205,7 +204,7 @@ def told_of_home(
         except StateUnavailableError:  # the next run finds out by itself
             is_above = size.is_above(limits.home_megabytes)
         if is_above:
-            said.append(f"{_too_much(skill, size, limits)}: its next run is refused. {_remedy(skill)}")
+            said.append(f"{_too_much(skill, size, limits)}: its next run is refused. {_remedy(homes, skill)}")
     return replace(result, hint=" ".join(filter(None, (result.hint, *said)))) if said else result
 
 
@@ -218,5 +217,5 @@ def _too_much(skill: str, size: HomeSize, limits: Limits) -> str:
     )
 
 
-def _remedy(skill: str) -> str:
-    return f"Empty it with: skillkit home {shlex.quote(skill)} --clear"
+def _remedy(homes: Homes, skill: str) -> str:
+    return f"Empty it with: {homes.command(skill)} --clear"

@@ -6,6 +6,9 @@ use one at the same time stay in it. A skill that changed gets an empty home whe
 what the earlier content wrote waits until the person says that it is kept (`keep`), or clears it. Scripts write these
 homes, so everything in them is looked at by descriptor and no link in them is followed; the note lies beside them, out
 of reach.
+
+A folder that several machines have together (`is_shared`) holds the homes of a shared world, in which a skill is known
+by its name. Machines keep out of each other's way by the lock of a file, which file systems of networks know too.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +33,7 @@ from skillkit.core.paths.trees import remove_entry, remove_tree, size_of_tree
 
 __all__ = ["Home", "HomeSize", "Homes"]
 
-FOLDER, NOTE, SET_ASIDE = "homes", "home.json", "set-aside"
+FOLDER, NOTE, LOCK, SET_ASIDE = "homes", "home.json", "home.lock", "set-aside"
 KEPT_ASIDE = 8
 """Of one skill: homes of earlier contents that nobody decided about; of more, the oldest go."""
 NOT_THERE = (FileNotFoundError, NotADirectoryError, PermissionError)
@@ -76,9 +80,20 @@ class _Note:
 class Homes:
     """The homes of one world's skills; safe for many processes."""
 
-    def __init__(self, state_folder: Path) -> None:
+    def __init__(self, state_folder: Path, *, is_shared: bool = False) -> None:
         self._state_folder = state_folder
         self.folder = state_folder / FOLDER
+        self._is_shared = is_shared
+
+    @classmethod
+    def in_volume(cls, volume: Path, world: str) -> Homes:
+        """Those of a world of many machines, in a folder that each of them maps."""
+        return cls(volume / world, is_shared=True)
+
+    def command(self, skill: str) -> str:
+        """What a person types to look at the skill's home."""
+        where = f" --homes {shlex.quote(str(self._state_folder.parent))}" if self._is_shared else ""
+        return f"skillkit home {shlex.quote(skill)}{where}"
 
     def open(self, skill: str, base_directory: Path, digest: str, *, stays: bool) -> Home:
         """The home for a run of this content, made where there is none.
@@ -161,7 +176,8 @@ class Homes:
 
     def _place(self, skill: str, base_directory: Path) -> Path:
         """Named after the skill for who looks, and told from others of that name."""
-        told = sha256(b"\0".join((os.fsencode(skill), os.fsencode(base_directory)))).hexdigest()[:16]
+        folder = "" if self._is_shared else base_directory
+        told = sha256(b"\0".join((os.fsencode(skill), os.fsencode(folder)))).hexdigest()[:16]
         return self.folder / f"{UNSAFE.sub('-', skill)[:40].strip('-') or 'skill'}-{told}"
 
     def _choose(self, place: Path, note: _Note, digest: str, *, stays: bool) -> None:
@@ -242,13 +258,13 @@ def _text_of(note: _Note) -> bytes:
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """Nobody else changes what this folder notes; a lock ends with its process."""
+    """Nobody else changes what this folder notes; a lock ends with its process. A folder has none across a network."""
     if os.name != "posix":
         yield
         return
     import fcntl
 
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, TypeAlias
 
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.store.base import Connection, Moment
 from skillkit.core.store.processes import Mark
-from skillkit.core.values.questions import WALLS, Option, OptionAnswer, OptionRequest, Tick
+from skillkit.core.values.questions import NO, WALLS, Option, OptionAnswer, OptionRequest, Tick
 
 __all__ = [
     "AFTER_ALL",
@@ -53,10 +53,12 @@ LEASE_SECONDS = 6.0
 KEPT_ANSWER_SECONDS = 600.0
 KEPT_REQUESTS = 500
 AFTER_ALL = 2**63 - 1
+UNREADABLE_TITLE = "A question that cannot be read"
+UNREADABLE = "It is not written as skillkit writes questions. Only no can be answered. Look at who asks."
 
 _LIFE = "select seq, is_held, created_at, expires_at, boot, deadline, owner"
-_COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, grants, reason, is_taken, content, context, single_use
-    from requests"""
+_COLUMNS = f"""{_LIFE}, state, option_id, channel, answered_at, grants, reason, is_taken, content, context, single_use,
+    id from requests"""
 _INSERT = """insert into requests
     (id, content, context, single_use, is_held, created_at, expires_at, boot, deadline, owner)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -165,16 +167,35 @@ def _life_from(values: Sequence[Any]) -> Life:
 
 def _row_from(values: Sequence[Any]) -> Row:
     life = _life_from(values[:7])
-    state, option_id, channel, answered_at, grants, reason, is_taken, content, context, single_use = values[7:]
-    kept = json.loads(content)
-    kept["options"] = tuple(Option(**option) for option in kept["options"])
-    kept["grants"] = tuple(Tick(**tick) for tick in kept.get("grants", ()))
-    ends = life.deadline.wall
-    request = OptionRequest(**kept, context=json.loads(context), created_at=life.created_at, expires_at=ends)
+    state, option_id, channel, answered_at, grants, reason, is_taken, content, context, single_use, name = values[7:]
+    try:
+        request = _request_from(name, json.loads(content), json.loads(context))
+        uses = tuple(map(str, json.loads(single_use)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        request, uses = OptionRequest(name, UNREADABLE_TITLE, UNREADABLE, (Option(NO, "No"),)), ()
+    request = replace(request, created_at=life.created_at, expires_at=life.deadline.wall)
     answer = None
     if state == ANSWERED:
         answer = OptionAnswer(option_id, channel, answered_at, request.id, tuple(json.loads(grants)), reason)
-    return Row(life, request, context, tuple(json.loads(single_use)), state, answer, bool(is_taken))
+    return Row(life, request, context, uses, state, answer, bool(is_taken))
+
+
+def _request_from(name: str, kept: dict[str, Any], context: dict[str, Any]) -> OptionRequest:
+    """Of a row that anybody may have written who can ask: one that is not as we write them hides no other."""
+    kept["options"] = tuple(Option(**option) for option in kept["options"])
+    kept["grants"] = tuple(Tick(**tick) for tick in kept.get("grants", ()))
+    request = OptionRequest(**kept, context=context)
+    parts: list[Option | Tick] = [*request.options, *request.grants]
+    texts = [
+        request.title,
+        request.message,
+        request.session_id or "",
+        *(word for each in parts for word in astuple(each)),
+    ]
+    is_plain = all(isinstance(each, str) for each in texts)
+    if (request.id, type(context), is_plain) != (name, dict, True):
+        raise ValueError("it is not as skillkit writes one")
+    return request
 
 
 def _rows(connection: Connection, which: str, *values: object) -> list[Row]:
@@ -187,6 +208,12 @@ def row_at(connection: Connection, seq: int) -> Row | None:
 
 def newest_row(connection: Connection, request_id: str) -> Row | None:
     return next(iter(_rows(connection, "id = ? order by seq desc limit 1", request_id)), None)
+
+
+def asker_may_run(connection: Connection, seq: int) -> bool:
+    """Of a shared world: whether the login that asked is one that runs scripts itself."""
+    sql = "select pg_has_role(login::name, (current_schema() || '_worker')::name, 'member') from requests where seq = ?"
+    return bool(connection.execute(sql, (seq,)).fetchone()[0])
 
 
 def pending_rows(connection: Connection, up_to: int = AFTER_ALL) -> list[Row]:

@@ -20,6 +20,8 @@ from skillkit.core.values.needs import Grant
 from skillkit.core.values.questions import (
     IN_SESSION,
     KEEPS,
+    NO,
+    ORDERED,
     REASON_CHARACTERS,
     WALLS,
     Option,
@@ -148,11 +150,14 @@ class Requests:
                 raise RequestClosedError(
                     f"The request {request_id!r} was asked anew meanwhile. Look at it again.", request_id=request_id
                 )
-            require_offered(row.request, option_id, grants)
+            if not (option_id == NO and request_id.startswith(ORDERED)):  # a false question need not offer it
+                require_offered(row.request, option_id, grants)
             answer = OptionAnswer(option_id, channel, now.wall, request_id, grants=grants, reason=reason)
             rows.write_answer(connection, row.seq, answer, now)
             if self._store.is_shared:
-                keep_for_session(StandingApprovals(self._store), row, answer)
+                is_looked_at = option_id != IN_SESSION or request_id.startswith(ORDERED)
+                is_looked_at = is_looked_at or rows.asker_may_run(connection, row.seq)
+                keep_for_session(StandingApprovals(self._store), row, answer, is_looked_at=is_looked_at)
         return answer
 
     def pending(self, limit: int | None = None) -> list[OptionRequest]:
@@ -216,11 +221,21 @@ def _as_here(answer: OptionAnswer | None, now: Moment) -> OptionAnswer | None:
     return replace(answer, answered_at=answer.answered_at + ahead)
 
 
-def keep_for_session(approvals: StandingApprovals, row: Row, answer: OptionAnswer) -> None:
-    """In a shared world who answers keeps a yes for the session, for who asks may not approve anything."""
+def keep_for_session(
+    approvals: StandingApprovals, row: Row, answer: OptionAnswer, *, is_looked_at: bool = True
+) -> None:
+    """In a shared world who answers keeps a yes for the session, for who asks may not approve anything.
+
+    Who runs nothing itself asks about orders, which are looked at: any other question of theirs may show anything.
+    """
     request, kept = row.request, row.request.context.get(KEEPS)
     if answer.option_id != IN_SESSION or IN_SESSION in row.single_use or not kept or not request.session_id:
         return
+    if not is_looked_at:
+        raise ConfigurationError(
+            f"The request {request.id!r} is about no order, and who asks may not run scripts: what it shows cannot be "
+            "checked, so no yes for the session is kept for it. Answer it with no, and look at who asks."
+        )
     walls = Bounds.from_text(kept["walls"])
     prompt = request.context.get("prompt", {})
     told = (prompt.get("skill"), prompt.get("digest"), request.context.get(WALLS))

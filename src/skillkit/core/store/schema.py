@@ -114,4 +114,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "alter table running add column written integer not null default 0",
         "alter table running add column ended_at real not null default 0",
     ),
+    (
+        # Signers are looked up by the skill's name; most skills have none.
+        "create index installed_signed on installed (skill) where key != ''",
+    ),
 )

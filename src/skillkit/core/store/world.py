@@ -30,13 +30,11 @@ from skillkit.core.store.state import state_folder
 from skillkit.core.store.subscription import LOOK_SECONDS, Subscriber, Subscription
 from skillkit.core.store.trust import Approval, StandingApprovals
 from skillkit.core.values.needs import Grant
-from skillkit.core.values.questions import Cancel, OptionAnswer, OptionRequest, grant_ids
+from skillkit.core.values.questions import NO, ORDERED, Cancel, OptionAnswer, OptionRequest, grant_ids
 
 __all__ = ["LIFETIME_SECONDS", "World"]
 
 LIFETIME_SECONDS = 300.0
-ORDERED, NO = "run-", "no"
-"""How the id of a question about a run elsewhere begins."""
 
 
 class World:
@@ -106,9 +104,13 @@ class World:
         """The answer to a request that was opened, once; None while there is none."""
         return self._requests.collect(request_id)
 
-    def pending(self, limit: int | None = None) -> list[OptionRequest]:
-        """What can be answered now, the oldest first; all of it, or so many."""
-        return self._requests.pending(limit)
+    def pending(self, limit: int | None = None, *, is_patient: bool = False) -> list[OptionRequest]:
+        """What can be answered now, the oldest first; all of it, or so many.
+
+        Of runs elsewhere as they may be shown: a question that does not show its run says so, and takes only a no.
+        Where many are new, those that were not looked at yet say that, unless `is_patient`.
+        """
+        return self._shown(self._requests.pending(limit), is_list=not is_patient)
 
     def pending_ids(self) -> list[tuple[int, str]]:
         """Number and id of what can be answered now, the oldest first; cheap, whatever the requests carry."""
@@ -131,8 +133,13 @@ class World:
         return now
 
     def find(self, request_id: str) -> OptionRequest | PastRequest | None:
-        """The request while it can be answered, then what became of it; the newest of its id."""
-        return self._requests.find(request_id)
+        """The request while it can be answered, as it may be shown; then what became of it; the newest of its id."""
+        found = self._requests.find(request_id)
+        return self._shown([found], is_list=False)[0] if isinstance(found, OptionRequest) else found
+
+    def pending_mark(self) -> object:
+        """Another value when more of what is pending may be shown, though nothing in the store changed."""
+        return _fleet("shown").news() if self._store.is_shared else 0
 
     def answer(
         self,
@@ -214,9 +221,19 @@ class World:
         """Of a run elsewhere: that the question shows what would run. Who answers looks, for who asks may lie."""
         asked = self._requests.find(request_id)
         if isinstance(asked, OptionRequest) and self._store.is_shared:
-            showing: Any = import_module("skillkit.fleet.showing")  # above the core, known by its name alone
-            showing.require_true(self._store, asked)
+            _fleet("showing").require_true(self._store, asked)
+
+    def _shown(self, requests: list[OptionRequest], *, is_list: bool) -> list[OptionRequest]:
+        """Who asks about runs elsewhere may lie, so nobody sees what was not looked at."""
+        if not self._store.is_shared or not any(each.id.startswith(ORDERED) for each in requests):
+            return requests
+        shown: list[OptionRequest] = _fleet("shown").as_may_be_shown(self._store, requests, is_list=is_list)
+        return shown
 
     def _subscription(self) -> Subscription:
         """Threads and locks do not come through a fork, so each process has one of its own."""
         return self._subscriptions.setdefault(os.getpid(), Subscription(self._store, self._requests))
+
+
+def _fleet(module: str) -> Any:  # noqa: ANN401 - above the core, known by its name alone
+    return import_module(f"skillkit.fleet.{module}")

@@ -13,7 +13,7 @@ from skillkit.core.values.grants import names_of, rule_of
 from skillkit.core.values.hosts import HostRule
 from skillkit.core.values.needs import Grant
 
-__all__ = ["ANY_WORKSPACE", "PREPARED", "Bounds", "walls_digest"]
+__all__ = ["ANY_WORKSPACE", "PREPARED", "Bounds", "tiers_within", "walls_digest"]
 
 PREPARED = "prepared"
 
@@ -117,6 +117,11 @@ class Bounds:
         except (KeyError, TypeError, ValueError):
             return None
         return made if made.to_text() == text else None
+
+
+def tiers_within(tier: str) -> tuple[str, ...]:
+    """The kinds of walls that a run may have been shown where these stand: the same, and all that are wider."""
+    return TIERS[: TIERS.index(tier) + 1] if tier in TIERS else (tier,)
 
 
 def walls_digest(bounds: Iterable[Bounds]) -> str:

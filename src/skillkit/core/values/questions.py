@@ -16,7 +16,9 @@ __all__ = [
     "IN_SESSION",
     "KEEPS",
     "KEEP_HOME",
+    "NO",
     "OPTIONS",
+    "ORDERED",
     "REASON_CHARACTERS",
     "SAME_AGAIN",
     "SINGLE_USE",
@@ -44,14 +46,17 @@ class Option:
     label: str
 
 
-IN_SESSION = "yes_in_session"
+IN_SESSION, NO = "yes_in_session", "no"
 OPTIONS = (
     Option("yes_once", "Yes once"),
     Option(IN_SESSION, "Yes in this session"),
-    Option("no", "No"),
+    Option(NO, "No"),
 )
 """What a script approval offers, exactly."""
 
+
+ORDERED = "run-"
+"""How the id of a question about a run elsewhere begins, and no other's."""
 
 ANSWER_SECONDS = 3600.0
 """How long a question about a script can be answered where its channel sets no time of its own."""

@@ -60,6 +60,8 @@ class Workspace:
     inode: int
     hold: object = field(default=None, repr=False, compare=False)
     """While this lives, no other folder gets the same numbers."""
+    is_named: bool = field(default=True, compare=False)
+    """False for the current folder, which nobody named: where it cannot be had, a run goes without."""
 
     def __str__(self) -> str:
         return str(self.path)

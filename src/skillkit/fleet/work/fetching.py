@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from skillkit.core.exceptions import ContentChangedError, ScriptRefusedError
 from skillkit.core.find.reading import read_skill_file
 from skillkit.core.find.roots import PATH, Root
 from skillkit.core.models import Skill
+from skillkit.core.models.digest import manifest_of
 from skillkit.core.paths.files import Folder
 from skillkit.fleet.orders import Order
 from skillkit.fleet.packing import unpack
@@ -19,6 +21,7 @@ from skillkit.fleet.rows import Rows, patiently
 __all__ = ["Materials"]
 
 SKILL_FILE = "SKILL.md"
+INPUTS = "inputs"
 MOST_SKILLS = 256
 
 
@@ -29,8 +32,11 @@ class Materials:
         self._rows = rows
         self._folder = folder
         self._lock = threading.Lock()
-        self._skills: dict[tuple[str, str], Skill] = {}
+        self._skills: dict[tuple[str, str, bool], Skill] = {}
         self._told: dict[str, dict[str, Any]] = {}
+
+    def is_of(self, store: object) -> bool:
+        return self._rows.store is store
 
     def note(self, run: str, order: Order) -> None:
         self._told[run] = {
@@ -49,10 +55,12 @@ class Materials:
 
     def skill(self, order: Order) -> Skill:
         """Hashed each time, here and by who runs it."""
-        key = (order.digest, order.folder)
+        key = (order.digest, order.folder, order.is_plugin)
         with self._lock:
             known = self._skills.get(key)
         if known is not None and known.base_directory.is_dir() and known.digest == order.digest:
+            with suppress(OSError):  # it goes at this very moment
+                os.utime(known.base_directory.parent)  # what is used stays longest
             return known
         place = unpack(self._blob(order.package), order.digest, order.folder, self._folder)
         skill = _skill_in(place, order)
@@ -62,12 +70,22 @@ class Materials:
             self._skills[key] = skill
         return skill
 
+    def by_digest(self, digest: str) -> Path | None:
+        """A skill of this content, where it was fetched before or can be by an order that is still known; else None."""
+        for place in sorted((self._folder / digest).glob("[!.]*")):
+            if manifest_of(place).digest == digest:
+                return place
+        order = patiently(lambda: self._rows.order_with(digest))
+        return None if order is None else self.skill(order).base_directory
+
     def stdin(self, order: Order) -> bytes:
         return self._blob(order.stdin) if order.stdin else b""
 
-    def inputs(self, order: Order, folder: Path) -> dict[str, str]:
-        """What each was called -> where it lies here."""
-        placed = {}
+    def inputs(self, order: Order, held: Path) -> tuple[dict[str, str], Path]:
+        """What each was called -> where it lies here; all in one folder inside `held`, which stays this user's own."""
+        placed, folder = {}, held / INPUTS
+        with Folder.of(held) as top, top.folder(INPUTS, make=True):
+            pass
         for number, each in enumerate(order.inputs):
             name = os.path.basename(each.path)
             if name in ("", ".", "..") or "\0" in name:
@@ -75,9 +93,8 @@ class Materials:
             with Folder.of(folder) as top, top.folder(str(number), make=True) as place:
                 place.write_new(name, self._blob(each.digest), 0o444)
             placed[each.path] = str(folder / str(number) / name)
-        if placed:
-            os.chmod(folder, 0o755)  # noqa: S103 - walls show it to other users of a namespace
-        return placed
+        os.chmod(folder, 0o755)  # noqa: S103 - walls show it to other users of a namespace
+        return placed, folder
 
     def _blob(self, digest: str) -> bytes:
         found = patiently(lambda: self._rows.blob(digest))
@@ -94,4 +111,4 @@ def _skill_in(place: Path, order: Order) -> Skill:
         raise ContentChangedError.because(f"The skill has no {SKILL_FILE}", "Send it again.") from error
     if reading.name != order.skill:
         raise ContentChangedError.because(f"The skill is named {reading.name!r}, not {order.skill!r}", "Run it again.")
-    return Skill(reading.metadata(str(path), Root(place.parent, PATH)))
+    return Skill(reading.metadata(str(path), Root(place.parent, PATH, place if order.is_plugin else None)))

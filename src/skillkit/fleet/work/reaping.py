@@ -2,7 +2,7 @@
 
 A lease that is over means queued again where nothing had started, and lost where something had: a run never starts
 twice. What is queued and was not sent, or was sent a minute ago and not claimed, is sent: a second message does no
-harm.
+harm. What killed workers left on this machine goes too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from skillkit.core.exceptions import SkillKitError, StateUnavailableError
+from skillkit.core.paths.temporary import clear_abandoned
 from skillkit.fleet.broker import send
 from skillkit.fleet.rows import Rows
 from skillkit.fleet.sending import PUBLISH_AGAIN_SECONDS
@@ -25,6 +26,7 @@ __all__ = ["Reaper"]
 
 KEPT_SECONDS = 86_400.0
 FORGET_SECONDS = 600.0
+CLEAR_SECONDS = 60.0
 UNRECORDED_SECONDS = 2.0
 AT_ONCE = 100
 
@@ -38,7 +40,7 @@ class Reaper:
         self._rows, self._app, self._spool = rows, app, spool
         self._news, self._over = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
-        self._forget_at = 0.0
+        self._forget_at = self._clear_at = 0.0
 
     def start(self) -> None:
         if self._thread is None:
@@ -58,6 +60,7 @@ class Reaper:
         reap_at = 0.0
         while not self._over.is_set():
             try:
+                self._clear()
                 if time.monotonic() >= reap_at:
                     reap_at = time.monotonic() + RENEW_SECONDS
                     self.reap()
@@ -68,6 +71,12 @@ class Reaper:
                 fleet_log.exception("A fault of ours in looking after runs")
             self._news.wait(max(0.0, reap_at - time.monotonic()))
             self._news.clear()
+
+    def _clear(self) -> None:
+        """Folders of runs whose process was killed; whether the database is there or not."""
+        if time.monotonic() >= self._clear_at:
+            self._clear_at = time.monotonic() + CLEAR_SECONDS
+            clear_abandoned()
 
     def reap(self) -> None:
         self._do("select requeue_runs()")
@@ -92,6 +101,7 @@ class Reaper:
         for run, content, started, worker in found:
             fields = {**_told(content), "started": started, "run": run, "worker": worker, "error": "lost"}
             self._do("select lose_run(?, ?)", UUID(run), self._rows.record_text(fields))
+            self._do("delete from running where run = ? returning run", started)  # the page shows it no more
             fleet_log.warning("The run %s is lost: its worker %s does not renew it", run, worker)
 
     def _record_ends(self) -> None:

@@ -13,7 +13,6 @@ import logging
 import os
 import platform
 import secrets
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -23,24 +22,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from skillkit.core.ask.approvals import NO
 from skillkit.core.exceptions import (
     ApprovalUnavailableError,
     AuditUnavailableError,
     ContentChangedError,
+    SandboxUnavailableError,
     ScriptRefusedError,
     SkillKitError,
     StateUnavailableError,
 )
+from skillkit.core.models import Skill
+from skillkit.core.paths.temporary import temporary_folder
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.record import error_text as told_error
 from skillkit.core.record import refusal_fields
+from skillkit.core.record.redaction import redacted_text
 from skillkit.core.resolve import CallArguments
+from skillkit.core.run.tiers import sandbox_for
 from skillkit.core.store.opening import open_store
+from skillkit.core.store.running import RunningRuns
 from skillkit.core.store.state import state_folder
-from skillkit.core.values.policy import GUARDED, ScriptPolicy
+from skillkit.core.values.policy import GUARDED, Limits, ScriptPolicy
 from skillkit.core.values.questions import OptionAnswer
 from skillkit.core.values.runs import Decision, PreparedRun, RunControl, ScriptExecutionResult
 from skillkit.fleet.orders import Order, policy_from, refuse_looser, travelling, words_with
+from skillkit.fleet.packing import clear_drafts
 from skillkit.fleet.results import error_text, result_text
 from skillkit.fleet.rows import RETRY_SECONDS, Row, Rows, patiently, shared
 from skillkit.fleet.tracing import span
@@ -48,9 +55,11 @@ from skillkit.fleet.work.fetching import Materials
 from skillkit.fleet.work.holding import LEASE_SECONDS, Hold, RunLedger
 from skillkit.fleet.work.keeping import Keeper
 from skillkit.fleet.work.metrics import Performed
+from skillkit.fleet.work.packages import Packages
 from skillkit.fleet.work.reaping import Reaper
 from skillkit.fleet.work.spool import Spool
 from skillkit.fleet.work.streaming import Streams
+from skillkit.fleet.work.volumes import Volumes
 from skillkit.fleet.work.worker_flow import WorkerFlow
 
 __all__ = ["Worker"]
@@ -73,21 +82,25 @@ class Worker:
         state_dir: str | Path | None = None,
         policy: ScriptPolicy | None = None,
         volumes: Mapping[str, str | Path] | None = None,
+        homes: str = "",
         told: Mapping[str, Any] | None = None,
     ) -> None:
+        """`volumes` are folders by the names that callers know them by; `homes` is the one that holds homes."""
         self.folder = state_folder(state_dir)
         self.state = state
         self.rows = Rows(shared(open_store(self.folder, state)))
-        self.policy = travelling(policy or GUARDED, has_volume=True)
-        self.volumes = {name: Path(path) for name, path in (volumes or {}).items()}
+        self.policy = travelling(policy or GUARDED, has_volume=True, has_homes=bool(homes))
+        self.volumes = Volumes(volumes, homes)
         self.name = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.materials = Materials(self.rows, self.folder / "fleet" / "skills")
+        self.packages = Packages(self.rows.store, self.folder, self.name)
         self.ledger = RunLedger(self.rows, self.name)
         self.streams = Streams(self.rows)
         self.spool = Spool(self.folder / "fleet" / "spool")
         self.reaper = Reaper(self.rows, app, self.spool)
         self.keeper = Keeper(self.rows, self.name, told or {}, self.reaper.wake)
         self.performed = Performed()
+        self.running = RunningRuns(self.rows.store, redacted_text)
         self._flows: dict[str, WorkerFlow] = {}
         self._lock = threading.Lock()
 
@@ -95,7 +108,16 @@ class Worker:
     def world(self) -> str:
         return self.rows.store.address.world
 
+    @property
+    def tier(self) -> str:
+        """The strongest walls that this machine has; what was shown within wider ones may run in these."""
+        try:
+            return sandbox_for(replace(self.policy, sandbox="preferred", limits=Limits())).tier
+        except SandboxUnavailableError:
+            return "none"
+
     def start(self) -> None:
+        clear_drafts(self.folder / "fleet" / "skills")
         self.keeper.start()
         self.reaper.start()
 
@@ -202,13 +224,14 @@ class Worker:
     def _run(self, row: Row, held: Hold, control: RunControl) -> ScriptExecutionResult:
         order = row.order()
         self.materials.note(held.run, order)
+        self.volumes.require_homes(order)
         if not order.inputs:
             with self._flow(order.policy) as flow:
                 return self._decide(flow, order, {}, held, control)
         policy = self._allowed(order.policy)
-        with tempfile.TemporaryDirectory(prefix="skillkit-inputs-", ignore_cleanup_errors=True) as folder:
-            placed = self.materials.inputs(order, Path(folder))
-            flow = self._new_flow(replace(policy, readable_paths=(Path(folder),), warm="off"), Path(folder))
+        with temporary_folder("inputs") as outer:  # should we be killed, another worker here clears it
+            placed, folder = self.materials.inputs(order, Path(outer))
+            flow = self._new_flow(replace(policy, readable_paths=(folder,), warm="off"), folder)
             with closing(flow):
                 return self._decide(flow, order, placed, held, control)
 
@@ -216,17 +239,28 @@ class Worker:
         self, flow: WorkerFlow, order: Order, placed: Mapping[str, str], held: Hold, control: RunControl
     ) -> ScriptExecutionResult:
         with flow.deciding(order):
-            with self.rows.store.connection():  # one for all that is looked up
-                skill = self.materials.skill(order)
-                prepared = flow.prepare(skill, self._call(order, placed))
-                self._require_ordered(prepared, order)
-                if not order.bounds.hold(flow.bounds(prepared.command)):
-                    raise ScriptRefusedError.because(
-                        "This worker's walls are wider than those that were shown, or of a weaker kind",
-                        "Use workers like the machine that asks: the same kind of walls, and not root unless that is.",
-                    )
-                prepared, answer = self._answered(flow, prepared, order, held)
+            skill = self.materials.skill(order)
+            is_ready = self.packages.is_ready(skill, order)
+            prepared, answer = self._decided(flow, skill, order, placed, held)
+            if not is_ready and _may_run(prepared, answer):
+                self.packages.make(skill, order, flow.policy, held)
+                prepared, answer = self._decided(flow, skill, order, placed, held)
+            if _may_run(prepared, answer):
+                self.packages.require_used(prepared.command, order)
             return flow.complete(prepared, answer, control)
+
+    def _decided(
+        self, flow: WorkerFlow, skill: Skill, order: Order, placed: Mapping[str, str], held: Hold
+    ) -> tuple[PreparedRun, OptionAnswer | None]:
+        with self.rows.store.connection():  # one for all that is looked up
+            prepared = flow.prepare(skill, self._call(order, placed))
+            self._require_ordered(prepared, order)
+            if not order.bounds.hold(flow.bounds(prepared.command)):
+                raise ScriptRefusedError.because(
+                    "This worker's walls are wider than those that were shown, or of a weaker kind",
+                    "Use workers like the machine that asks: the same kind of walls, and not root unless that is.",
+                )
+            return self._answered(flow, prepared, order, held)
 
     def _answered(
         self, flow: WorkerFlow, prepared: PreparedRun, order: Order, held: Hold
@@ -250,25 +284,11 @@ class Worker:
             timeout=order.timeout,
             output_limit=order.output_limit,
             session_id=order.session_id,
-            workspace=self._workspace(order),
+            workspace=self.volumes.workspace(order),
             agent_facing=True,  # what leaves a worker is masked
             call_id=order.call_id,
             from_instructions=order.from_instructions,
         )
-
-    def _workspace(self, order: Order) -> Path | None:
-        if not order.workspace:
-            return None
-        name, _, inside = order.workspace.partition("/")
-        place = self.volumes.get(name)
-        if place is None:
-            raise ScriptRefusedError.because(
-                f"This worker maps no volume {name!r}", f"Start it with --volume {name}=FOLDER."
-            )
-        real = Path(os.path.realpath(place / inside))
-        if not real.is_relative_to(os.path.realpath(place)):
-            raise ScriptRefusedError.because(f"{order.workspace!r} leads out of the volume {name!r}")
-        return real
 
     def _require_ordered(self, prepared: PreparedRun, order: Order) -> None:
         """What is about to run is what was ordered, by content and by name."""
@@ -303,7 +323,15 @@ class Worker:
                 flow.users -= 1
 
     def _new_flow(self, policy: ScriptPolicy, inputs: Path | None = None) -> WorkerFlow:
-        return WorkerFlow(policy, self.folder, store=self.rows.store, ledger=self.ledger, inputs=inputs)
+        return WorkerFlow(
+            policy,
+            self.folder,
+            store=self.rows.store,
+            ledger=self.ledger,
+            running=self.running,
+            inputs=inputs,
+            homes=self.volumes.homes(self.world),
+        )
 
     def _keep_artifacts(self, result: ScriptExecutionResult, held: Hold) -> list[tuple[str, int, str]]:
         """By digest; what is too much together stays behind."""
@@ -328,4 +356,10 @@ class Worker:
         self.streams.close()
         for flow in self._flows.values():
             flow.close()
+        self.running.close()
         self.rows.store.close()
+
+
+def _may_run(prepared: PreparedRun, answer: OptionAnswer | None) -> bool:
+    """Whether it is worth making anything for it; what may not run says why when it is completed."""
+    return prepared.decision is Decision.ALLOW or (answer is not None and answer.option_id != NO)

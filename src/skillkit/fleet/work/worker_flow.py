@@ -13,8 +13,11 @@ from skillkit.core.exceptions import ScriptRefusedError
 from skillkit.core.flow import Flow
 from skillkit.core.flow.granting import Given
 from skillkit.core.models import Skill
+from skillkit.core.paths.forbidden import note_writable
 from skillkit.core.resolve import CallArguments
 from skillkit.core.store.base import Store
+from skillkit.core.store.homes import Homes
+from skillkit.core.store.running import RunningRuns
 from skillkit.core.values.bounds import Bounds
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import ScriptPolicy
@@ -34,9 +37,25 @@ class WorkerFlow(Flow):
     """Of one policy; several runs at once, each in a thread of its own."""
 
     def __init__(
-        self, policy: ScriptPolicy, state_dir: Path, *, store: Store, ledger: RunLedger, inputs: Path | None = None
+        self,
+        policy: ScriptPolicy,
+        state_dir: Path,
+        *,
+        store: Store,
+        ledger: RunLedger,
+        running: RunningRuns,
+        inputs: Path | None = None,
+        homes: Homes | None = None,
     ) -> None:
-        super().__init__(policy, state_dir, state=store)
+        """`running` tells of what goes on, for all flows of a worker: it is shown for a while after a flow ended.
+
+        `homes` are those of a volume, where one holds them.
+        """
+        super().__init__(policy, state_dir, state=store, protected=() if homes is None else (homes.folder,))
+        if homes is not None:
+            self.here.homes = homes
+            note_writable((homes.folder,))
+        self.running = running
         self.users = 0
         """Runs that go on in it."""
         self.audit = ledger

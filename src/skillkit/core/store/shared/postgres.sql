@@ -844,3 +844,19 @@ revoke all on function tell_of_answer(), signers_are_kept() from public;
 grant select on signers to @worker@, @front@, @approver@;
 grant insert on signers to @front@, @approver@;
 grant delete on signers to @approver@;
+
+-- version 5
+-- Packages that a person approved for one content of a skill: the lock itself, from which workers build.
+create table locks (
+    skill text collate "C" not null,
+    digest text collate "C" not null,
+    kind text collate "C" not null check (kind in ('python', 'node')),
+    lock text not null,
+    channel text not null,
+    approved_at double precision not null default seconds_now(),
+    login text not null default session_user,
+    primary key (skill, digest, kind)
+);
+revoke all on locks from public;
+grant select on locks to @worker@, @front@, @approver@;
+grant insert (skill, digest, kind, lock, channel), delete on locks to @approver@;
