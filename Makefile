@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
+# One more than there are cores: many tests wait for a moment.
+JOBS := $(shell python3 -c "import os; print((os.cpu_count() or 1) + 1)")
+# CACHE names where pytest keeps what failed, for suites that run beside each other.
+KEPT := $(if $(CACHE),-o cache_dir=$(CACHE))
 
 .PHONY: demo fleet-demo test test-slow test-fleet examples hosts check mutants package bench bench-peers real-skills soak fuzz storm powercut proof coverage test-versions docs screenshots clean system
 
@@ -14,13 +18,15 @@ fleet-demo: $(VENV)/.dev-ready system  ## many machines on one: an approval on t
 	@$(BIN)/python tools/fleet_demo.py $(if $(ASK),--ask)
 
 test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
-	$(BIN)/python -m pytest -n auto -m "not slow and not hosts"
+	@$(BIN)/python -m compileall -q src  # as an installer leaves it: whatever tests start begins sooner
+	$(BIN)/python -m pytest -n $(JOBS) $(KEPT) -m "not slow and not hosts"
 
 test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser, along every page of the docs
-	$(BIN)/python -m pytest -n auto -m "slow and not hosts" --ignore=tests/fleet --ignore=tests/e2e/test_fleet_demo.py
+	@$(BIN)/python -m compileall -q src
+	$(BIN)/python -m pytest -n $(JOBS) $(KEPT) -m "slow and not hosts" --ignore=tests/fleet --ignore=tests/e2e/test_fleet_demo.py
 
 test-fleet: $(VENV)/.dev-ready system  ## runs on workers, with real PostgreSQL, Redis and RabbitMQ; most of it is waiting
-	$(BIN)/python -m pytest -n 6 --dist loadfile -m slow tests/fleet tests/e2e/test_fleet_demo.py
+	$(BIN)/python -m pytest -n 6 $(KEPT) --dist loadfile -m slow tests/fleet tests/e2e/test_fleet_demo.py
 
 examples: $(EXAMPLES_VENV)/.examples-ready $(EXAMPLES_2_VENV)/.examples-openai-2-ready  ## the programs for other frameworks, in environments of their own
 	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py

@@ -1,4 +1,7 @@
-"""`python -m bench`: runs every benchmark and writes bench/results.md."""
+"""`python -m bench [PART...]`: measures and writes bench/results.md; where parts are named, others stay.
+
+A part is named by words that its title has: `python -m bench warm walls`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import os
 import platform
 import sys
 import tempfile
+from compileall import compile_dir
 from datetime import UTC, datetime
 from pathlib import Path
 
+import skillkit
 from bench import fleet, hosts, inline, needs, packages, page, reading, running, sources, tokens, walls, warm
 from bench.runner import Row
 
@@ -26,22 +31,35 @@ PARTS = {
     "Commands in model output": inline.rows,
     "What a model reads before it calls anything": tokens.rows,
 }
+RESULTS = Path(__file__).with_name("results.md")
 HEADER = ("what", "measured", "must", "goal", "meets", "detail", "why not the goal")
 
 
 def main() -> int:
+    compile_dir(Path(skillkit.__file__).parent, quiet=1)  # as an installer leaves it
+    wanted = [word.lower() for word in sys.argv[1:]]
     missed = 0
-    report = ["# Measured", "", machine(), ""]
+    head = ["# Measured", "", machine(), ""]
+    sections = {}
     for title, rows_of in PARTS.items():
+        if wanted and not any(word in title.lower() for word in wanted):
+            sections[title] = kept(title)
+            continue
         print(f"{title} ...", file=sys.stderr)
         with tempfile.TemporaryDirectory(prefix="skillkit-bench-") as work:
             rows = rows_of(Path(work))
         missed += sum(row.verdict == "MISSED" for row in rows)
-        report += [f"## {title}", "", *table(rows), ""]
-    text = "\n".join(report)
+        sections[title] = "\n".join(table(rows))
+    text = "\n".join([*head, *(f"## {title}\n\n{section}\n" for title, section in sections.items())])
     print(text)
-    Path(__file__).with_name("results.md").write_text(text)
+    RESULTS.write_text(text)
     return 1 if missed else 0
+
+
+def kept(title: str) -> str:
+    """What was measured of this part before."""
+    _, _, rest = RESULTS.read_text().partition(f"\n## {title}\n")
+    return rest.partition("\n## ")[0].strip()
 
 
 def machine() -> str:

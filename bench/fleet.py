@@ -21,6 +21,7 @@ from support.brokers import redis
 from support.databases import Database, _program, running_server
 
 COLD = replace(STANDARD, warm="off")  # what is kept ready would be measured here, not the way
+COLD_SETTINGS = 'profile = "standard"\n[policy]\nwarm = "off"\n'
 AT_ONCE = 8
 RUNS = 40
 WAIT_SECONDS = 60.0
@@ -36,7 +37,7 @@ def rows(work: Path) -> list[Row]:
     folder.mkdir(parents=True)
     (folder.parent / "SKILL.md").write_text("---\nname: runs\ndescription: Scripts to measure.\n---\n")
     (folder / "noop.py").write_text("pass\n")
-    with fleet(work) as there, manager(work, "local") as here:
+    with fleet(work, COLD_SETTINGS) as (there, *_), manager(work, "local") as here:
         return [added(here, there), rate(here, there)]
 
 
@@ -75,24 +76,26 @@ def manager(work: Path, name: str, **options: object) -> SkillManager:
 
 
 @contextmanager
-def fleet(work: Path) -> Iterator[SkillManager]:
+def fleet(work: Path, settings: str) -> Iterator[tuple[SkillManager, list[int], str]]:
+    """A manager whose runs happen on two workers with these settings; their numbers, and where the world is."""
     from skillkit.fleet import CeleryRunner
 
     with ExitStack() as stack:
         database = stack.enter_context(running_server())
         broker = stack.enter_context(redis())
         world = database.new_world()
-        for number in (1, 2):
-            stack.enter_context(worker(work / f"worker-{number}", database, world, broker.url))
+        places = (work / f"worker-{number}" for number in (1, 2))
+        workers = [stack.enter_context(worker(each, settings, database, world, broker.url)) for each in places]
         state = database.address(world, login=database.new_login(world, "front"))
-        yield stack.enter_context(manager(work, "front", state=state, runner=CeleryRunner(broker.url)))
+        front = stack.enter_context(manager(work, "front", state=state, runner=CeleryRunner(broker.url)))
+        yield front, workers, state
 
 
 @contextmanager
-def worker(folder: Path, database: Database, world: str, broker: str) -> Iterator[None]:
+def worker(folder: Path, settings: str, database: Database, world: str, broker: str) -> Iterator[int]:
     folder.mkdir()
     login = database.new_login(world, "worker")
-    (folder / "config.toml").write_text('profile = "standard"\n[policy]\nwarm = "off"\n')
+    (folder / "config.toml").write_text(settings)
     words = [sys.executable, "-m", "skillkit", "worker", "--concurrency", str(AT_ONCE // 2)]
     words += ["--state", database.address(world, login=login), "--state-dir", str(folder), "--broker", broker]
     environment = {**os.environ, "SKILLKIT_CONFIG": str(folder / "config.toml")}
@@ -104,7 +107,7 @@ def worker(folder: Path, database: Database, world: str, broker: str) -> Iterato
             assert process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < until, (folder / "log").read_text()
             time.sleep(0.1)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait(WAIT_SECONDS)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.runner import Row, measure
 from bench.walls import REQUIRED
-from bench.warm import WARM, WHY, ready
+from bench.warm import OF_HEAVY, WARM, ready
 from skillkit import SkillManager
 from skillkit.packages.values import PackagesError
 from skillkit.testing import ScriptedApprover
@@ -76,7 +76,9 @@ def _heavy(work: Path) -> list[Row]:
             bare = partial(subprocess.run, command.argv, env=dict(command.environment), check=True)
             timings = measure({"bare": bare, "warm": partial(_run, manager, name)}, HEAVY_ROUNDS, partial(ready, 0.5))
         what = f"python3 with {name} prepared, 0.5 s apart, warm / bare cold"
-        rows.append(Row(what, timings.ratio("warm", "bare"), 0.2, 0.08, detail=timings.detail("warm", "bare"), why=WHY))
+        rows.append(
+            Row(what, timings.ratio("warm", "bare"), 0.2, 0.08, detail=timings.detail("warm", "bare"), why=OF_HEAVY)
+        )
     return rows
 
 

@@ -9,12 +9,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from bench.proof.figures import write_line
+from bench.soak.beside import Fleet
 from bench.soak.leftovers import (
     Reading,
     count_only_what_is_used,
@@ -55,23 +57,26 @@ def main() -> int:
         write_skill(base / "skills")
         # Whatever anybody in this process or below it puts into a temporary folder is seen there.
         tempfile.tempdir = os.environ["TMPDIR"] = str(base / "tmp")
-        load, readings = soaked(base, seconds)
-        checks = [*checks_of(load, readings, is_long=seconds >= SECONDS), *checks_after(base, load)]
+        load, readings, fleet = soaked(base, seconds)
+        is_long = seconds >= SECONDS
+        most_growth = partial(most_of, is_long=is_long)
+        checks = [*checks_of(load, readings, most_growth), *fleet.checks(most_growth), *checks_after(base, load)]
     show(load, readings, checks)
     runs, growth = (
-        sum(len(each.milliseconds) for each in load.tallies.values()),
+        sum(each.milliseconds.total() for each in load.tallies.values()),
         readings[-1].memory_mb - readings[0].memory_mb,
     )
     is_kept = all(is_good for _, is_good, _ in checks)
     figures = (
         f"{seconds:.0f} s, {runs:,} runs of {len(load.tallies)} kinds, "
         f"{load.counts['warm']:,} of them warm, memory {growth:+.1f} MB ({growth / readings[0].memory_mb:+.1%}), "
+        f"{fleet.told()}, "
         f"{len(checks)} looks at what is left"
     )
     return write_line("soak", figures, is_kept=is_kept)
 
 
-def soaked(base: Path, seconds: float) -> tuple[Load, list[Reading]]:
+def soaked(base: Path, seconds: float) -> tuple[Load, list[Reading], Fleet]:
     """Equal rounds; between them nothing runs, so that what is left can be counted."""
     rounds = ROUNDS if seconds >= LONG_SECONDS else FEW_ROUNDS
     places: tuple[Path, str, list[str], list[str]] = (base / "skills", "", [], [])
@@ -82,15 +87,18 @@ def soaked(base: Path, seconds: float) -> tuple[Load, list[Reading]]:
         SkillManager(*places, policy=STANDARD, state_dir=base / "state") as manager,
         SkillManager(*places, policy=GUARDED, state_dir=base / "state", approver=StoreApprover(world)) as asking,
         SkillManager(*places, policy=HOSTED_POLICY, state_dir=base / "state") as hosted,
+        Fleet.beside() as fleet,
     ):
         load = Load(manager, asking, hosted if sandbox_for(STANDARD).opens_hosts else None, seed=1)
         readings = []
         for number in range(rounds):
+            fleet.begin(seconds / rounds)
             load.work_for(seconds / rounds)
+            fleet.wait()
             end_spares()
-            readings.append(reading(str(base), {os.getpid(), answerer.pid, outside.pid}))
+            readings.append(reading(str(base), {os.getpid(), answerer.pid, outside.pid, fleet.pid}))
             print(f"round {number + 1} of {rounds}: {readings[-1]}", file=sys.stderr, flush=True)
-    return load, readings
+    return load, readings, fleet
 
 
 def end_spares() -> None:
@@ -121,7 +129,12 @@ def outside_process() -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
-def checks_of(load: Load, readings: list[Reading], *, is_long: bool) -> Iterator[Check]:
+def most_of(memory_mb: float, *, is_long: bool) -> float:
+    """In an hour nothing may grow; in seconds the first round has not filled what is kept for good."""
+    return memory_mb * MEMORY_SHARE if is_long else MEMORY_GROWTH_MB
+
+
+def checks_of(load: Load, readings: list[Reading], most_growth: Callable[[float], float]) -> Iterator[Check]:
     """While the managers were open; the first round fills caches and pools, so growth counts from its end."""
     first, last = readings[0], readings[-1]
     wrong = [f"{name}: {text}" for name, tally in load.tallies.items() for text in tally.wrong]
@@ -136,8 +149,7 @@ def checks_of(load: Load, readings: list[Reading], *, is_long: bool) -> Iterator
     is_short = load.counts["warm"] + load.counts["cold"] < FEW_RUNS  # a busy machine has no time to make one ready
     yield "some runs started warm", load.counts["warm"] > 0 or is_short, started
     growth = last.memory_mb - first.memory_mb
-    # In an hour nothing may grow; in seconds the first round has not filled what is kept for good.
-    most = first.memory_mb * MEMORY_SHARE if is_long else MEMORY_GROWTH_MB
+    most = most_growth(first.memory_mb)
     yield f"memory grew by less than {most:.1f} MB", growth < most, f"{growth:+.1f} MB of {first.memory_mb:.0f}"
 
 
@@ -174,7 +186,7 @@ def show(load: Load, readings: list[Reading], checks: list[Check]) -> None:
     print("| kind | runs | wrong | p50 ms | worst ms |\n|---|--:|--:|--:|--:|")
     for name, tally in load.tallies.items():
         print(f"| {name} | {row_of(tally)} |")
-    total = sum(len(tally.milliseconds) for tally in load.tallies.values())
+    total = sum(tally.milliseconds.total() for tally in load.tallies.values())
     print(f"| all | {total} | | | |\n| cancelled beside these | {load.counts['cancelled']} | | | |\n")
     print("| after round | memory MB | descriptors | threads | processes |\n|---|--:|--:|--:|--:|")
     for number, each in enumerate(readings, 1):
@@ -185,8 +197,8 @@ def show(load: Load, readings: list[Reading], checks: list[Check]) -> None:
 
 
 def row_of(tally: Tally) -> str:
-    times = tally.milliseconds or [0.0]
-    return f"{len(tally.milliseconds)} | {len(tally.wrong)} | {statistics.median(times):.0f} | {max(times):.0f}"
+    times = [*tally.milliseconds.elements()] or [0]
+    return f"{tally.milliseconds.total()} | {len(tally.wrong)} | {statistics.median(times):.0f} | {max(times)}"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Reading", "count_only_what_is_used", "files_below", "held_locks", "is_free", "processes_of", "reading"]
+__all__ = [
+    "Reading",
+    "count_only_what_is_used",
+    "files_below",
+    "held_locks",
+    "is_free",
+    "memory_mb",
+    "processes_of",
+    "reading",
+    "settled_memory_mb",
+]
 
 SETTLE_SECONDS = 5
 M_MMAP_THRESHOLD = -3
@@ -38,15 +48,20 @@ def reading(mark: str, known: set[int]) -> Reading:
     until = time.monotonic() + SETTLE_SECONDS
     while processes_of(mark, known) and time.monotonic() < until:
         time.sleep(0.05)
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
     return Reading(
-        memory_mb(), len(os.listdir("/proc/self/fd")), threading.active_count(), len(processes_of(mark, known))
+        settled_memory_mb(), len(os.listdir("/proc/self/fd")), threading.active_count(), len(processes_of(mark, known))
     )
 
 
-def memory_mb() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
+def settled_memory_mb() -> float:
+    """Of this process, without what is only kept for later."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return memory_mb(os.getpid())
+
+
+def memory_mb(process: int) -> float:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     return 0.0

@@ -27,7 +27,8 @@ CANCEL_AFTER = 0.15
 class Tally:
     """How the runs of one kind ended."""
 
-    milliseconds: list[float] = field(default_factory=list)
+    milliseconds: Counter[int] = field(default_factory=Counter)
+    """How often each; whole ones, so that what is counted here does not grow with every run."""
     wrong: list[str] = field(default_factory=list)
 
 
@@ -106,7 +107,7 @@ class Load:
     def _note(self, name: str, outcome: Outcome, word: str, began: float) -> None:
         with self._lock:
             tally = self.tallies[name]
-            tally.milliseconds.append((time.monotonic() - began) * 1000)
+            tally.milliseconds[round((time.monotonic() - began) * 1000)] += 1
             self.counts["refused" if isinstance(outcome, SkillKitError) else "finished"] += 1
             if isinstance(outcome, ScriptExecutionResult):
                 self.counts[outcome.isolation.start] += 1

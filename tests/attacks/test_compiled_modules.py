@@ -76,6 +76,7 @@ def test_the_control_without_walls_python_takes_a_file_that_was_planted(tmp_path
         assert manager.execute_skill_script("demo", "run").stdout == "bad\n"
 
 
+@pytest.mark.slow
 def test_an_approved_skill_never_runs_what_was_compiled_of_its_former_content(tmp_path: Path, tier: str) -> None:
     """Content comes and goes, the oldest again: each run is what the folder holds."""
     helper = tmp_path / "skills/demo/scripts/helper.py"

@@ -609,6 +609,7 @@ def test_on_an_older_kernel_the_network_is_closed_all_the_same(attack: Attack, v
         assert not attack.worked(scene)
 
 
+@pytest.mark.slow
 def test_with_network_the_internet_is_open_and_unix_sockets_are_not() -> None:
     reached = {}
     for attack in NETWORK[:6]:

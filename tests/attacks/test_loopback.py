@@ -164,6 +164,7 @@ def test_no_other_kind_of_socket_is_made(tmp_path: Path) -> None:
     assert set(run(tmp_path, KINDS).stdout.split()) == {"13"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_bubblewrap")
 def test_two_runs_do_not_share_a_loopback(tmp_path: Path) -> None:
     serving = (

@@ -117,7 +117,8 @@ def test_a_copy_is_not_made_of_other_bytes_and_the_next_run_sees_them(in_memory:
         mapped = Mapped(script(in_memory))
         assert len(manager.load_skill("demo").digest) == 64
         mapped.write(EVIL)
-        with pytest.raises(ContentChangedError, match="changed while it was being copied"):
+        # Whoever reads it first finds out: what looks at the script's text, or, where that is known, what copies it.
+        with pytest.raises(ContentChangedError, match="changed while it was (looked at|being copied)"):
             manager.execute_skill_script("demo", "run")
         assert manager.execute_skill_script("demo", "run").stdout == "evil\n"
     assert only_record(in_memory, "refused")["error"] == "ContentChangedError"

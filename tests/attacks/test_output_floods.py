@@ -9,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
 from support.running import made_manager, runnable
 
 # Runs in a program of its own, so that its memory is nobody else's; prints what it measured.
@@ -79,6 +80,7 @@ def test_half_a_gigabyte_is_drained_in_little_memory(tmp_path: Path) -> None:
     assert (stdout, stderr, exit_code, truncated) == (10_000_000 + MARK, 10_000_000 + MARK, 0, True)
 
 
+@pytest.mark.slow
 def test_endless_output_ends_at_the_timeout_in_little_memory(tmp_path: Path) -> None:
     grown, stdout, stderr, exit_code, truncated = measured(tmp_path, ENDLESS, 2)
     assert grown < 64_000_000

@@ -162,6 +162,7 @@ def exchange(copy: Path) -> None:
     other.rename(copy)
 
 
+@pytest.mark.slow
 @on_posix
 @pytest.mark.parametrize("change", [alter, exchange])
 def test_altered_bytes_never_run_under_the_approved_digest(tmp_path: Path, change: object) -> None:
@@ -188,6 +189,7 @@ def test_altered_bytes_do_not_run_in_a_program_that_used_the_copy_before(tmp_pat
             manager.execute_skill_script("demo", "run")
 
 
+@pytest.mark.slow
 @as_root
 @pytest.mark.parametrize("part", ["", "snapshots", "set-aside", "page.json", "COPY"])
 def test_doctor_names_what_cannot_be_believed(tmp_path: Path, part: str) -> None:

@@ -24,5 +24,5 @@ def test_a_mixed_load_leaves_nothing_behind(tmp_path: Path) -> None:
         env={**os.environ, "SOAK_SECONDS": "5", "PROOF_PAGE": "off", "TMPDIR": str(tmp_path)},
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert len(re.findall("^ok ", ended.stdout, re.MULTILINE)) == 14
+    assert len(re.findall("^ok ", ended.stdout, re.MULTILINE)) == 18
     assert list(tmp_path.iterdir()) == []

@@ -564,6 +564,7 @@ def test_a_callers_error_is_recorded_without_its_secrets(tmp_path: Path) -> None
     assert only_record(tmp_path, "finished")["error"] == "RuntimeError: cannot send: password=[masked]"
 
 
+@pytest.mark.slow
 def test_a_slow_listener_does_not_stop_the_timeout(tmp_path: Path) -> None:
     held = threading.Event()
 

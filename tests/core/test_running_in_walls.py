@@ -50,6 +50,7 @@ def storming(folder: Path, beats: Path) -> SkillManager:
     return made_manager(folder, {"scripts/storm.py": STORM}, policy=REQUIRED, workspace=beats.parent)
 
 
+@pytest.mark.slow
 def test_a_storm_is_over_after_a_timeout(tmp_path: Path, beats: Path) -> None:
     with storming(tmp_path, beats) as manager:
         result = manager.execute_skill_script("demo", "storm", argv=[str(beats), "60"], timeout=1.5)
@@ -293,6 +294,7 @@ def test_threads_that_end_at_once_leave_their_runs_whole(tmp_path: Path) -> None
     assert [(result.exit_code, result.stdout) for result in results] == [(0, "ran\n")] * 4
 
 
+@pytest.mark.slow
 def test_two_awaited_scripts_of_a_second_take_about_one(tmp_path: Path) -> None:
     async def both() -> list[str]:
         calls = (manager.aexecute_skill_script("demo", "run") for _ in range(2))
@@ -347,6 +349,7 @@ with SkillManager(sys.argv[1], "", [], [], policy=policy, state_dir=sys.argv[2])
 """
 
 
+@pytest.mark.slow
 def test_endless_output_ends_at_the_timeout_in_little_memory(tmp_path: Path, tier: str) -> None:
     endless = 'import os\nblock = b"x" * 65536\nwhile True:\n    os.write(1, block)\n'
     made_manager(tmp_path, {"scripts/idle.sh": "", "scripts/flood.py": endless}).close()

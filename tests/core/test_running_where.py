@@ -74,6 +74,7 @@ def skillkit(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
+@pytest.mark.slow
 def test_the_command_line_lets_content_decide(tmp_path: Path, workspace: Path) -> None:
     made_manager(tmp_path, FILES).close()
     skills = str(tmp_path / "skills")

@@ -211,6 +211,7 @@ def test_more_files_than_a_person_reads_are_counted(tmp_path: Path) -> None:
     assert found[-1] == FileChange("more", "... 7 more files", "... 7 added", 7, 7, (("added", 7),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -117,6 +117,7 @@ def test_words_are_split_exactly_as_shlex_does() -> None:
         assert argument_words(text) == expected, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", '"', "'", "\\", "a ", '\\"', "'a'"])
 def test_a_million_characters_of_arguments_are_split_in_linear_time(unit: str) -> None:
     """The suite's timeout is the limit: a quadratic splitter takes minutes."""

@@ -284,6 +284,7 @@ def atoms() -> Iterator[str]:
     )
 
 
+@pytest.mark.slow
 def test_repetition_does_not_make_masking_slow() -> None:
     for unit in sorted(set(atoms())):
         for text_of in (repeated(unit), repeated(f"{unit} "), repeated("a", before=unit)):

@@ -118,6 +118,7 @@ def test_a_finished_parser_is_as_new() -> None:
     assert parser.feed("%{x}") == [Command("effect", "%{x}", "x")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["%{", "`", "\\", "~", "%{\n\n", '%{"', "```\n", "!{{", "> "])
 def test_no_text_makes_reading_slow(piece: str) -> None:
     """Each would take minutes if something were read again and again."""

@@ -328,6 +328,7 @@ def test_hostile_text_ends_quickly(block: str) -> None:
     assert len(frontmatter.notes) <= NOTE_LIMIT + 1
 
 
+@pytest.mark.slow
 def test_ten_megabytes_without_a_closing_fence_end_quickly() -> None:
     for unit in (b" ", b"-", b"\n", b"--- x\n", b"---"):
         with pytest.raises(SkillParsingError, match=r".+"):

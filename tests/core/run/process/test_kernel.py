@@ -84,6 +84,7 @@ def test_where_nobody_knows_how_many_pids_there_are_the_order_is_never_known(mon
     assert len({order.losses() for _ in range(3)}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_watched", [True, False])
 def test_a_run_that_outlasts_a_round_of_pids_looks_at_no_stranger(
     monkeypatch: pytest.MonkeyPatch, is_watched: bool

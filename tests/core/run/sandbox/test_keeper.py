@@ -359,6 +359,7 @@ time.sleep(float(sys.argv[4]))
 BEAT = "import sys, time\nwhile True:\n    open(sys.argv[2], 'a').write('x')\n    time.sleep(0.01)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", ["0.5", "300"], ids=["script ends", "timeout"])
 def test_under_the_real_runner_even_a_daemon_without_marks_dies(seconds: str) -> None:
     with place(user=None) as here:
