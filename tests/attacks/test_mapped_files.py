@@ -14,6 +14,7 @@ from support.running import made_manager, only_record, records_of
 
 from skillkit import STANDARD, TRUSTED, ContentChangedError, ScriptPolicy, SkillManager
 from skillkit.core.models import digest
+from skillkit.core.resolve import locate
 
 GOOD, EVIL = "echo good\n", "echo evil\n"
 
@@ -110,15 +111,22 @@ def test_where_a_copy_runs_the_approved_bytes_run(in_memory: Path, tier: str, po
     assert len({record.fields["digest"] for record in records_of(in_memory)}) == 1
 
 
-def test_a_copy_is_not_made_of_other_bytes_and_the_next_run_sees_them(in_memory: Path, tier: str) -> None:
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "new"])
+def test_a_copy_is_not_made_of_other_bytes_and_the_next_run_sees_them(
+    in_memory: Path, tier: str, is_known: bool
+) -> None:
     if tier == "landlock":
         pytest.skip("there the folder runs")
+    locate._known.clear()
+    if is_known:  # the same bytes ran before, elsewhere: their text is not read again
+        with made_manager(in_memory / "before", {"scripts/run.sh": GOOD}, policy=STANDARD) as manager:
+            assert manager.execute_skill_script("demo", "run").stdout == "good\n"
     with made_manager(in_memory, {"scripts/run.sh": GOOD}, policy=STANDARD) as manager:
         mapped = Mapped(script(in_memory))
         assert len(manager.load_skill("demo").digest) == 64
         mapped.write(EVIL)
-        # Whoever reads it first finds out: what looks at the script's text, or, where that is known, what copies it.
-        with pytest.raises(ContentChangedError, match="changed while it was (looked at|being copied)"):
+        seen_by = "being copied" if is_known else "looked at"
+        with pytest.raises(ContentChangedError, match=f"changed while it was {seen_by}"):
             manager.execute_skill_script("demo", "run")
         assert manager.execute_skill_script("demo", "run").stdout == "evil\n"
     assert only_record(in_memory, "refused")["error"] == "ContentChangedError"

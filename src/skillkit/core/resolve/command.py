@@ -79,7 +79,7 @@ def resolve_command(
     ) | _of_plugin(skill)
     place = Place(base, manifest.digest, workspace, environment["PATH"])
     located = locate(skill, call.script_name, place, policy.allowed_interpreters, run)
-    content = _content(located, manifest, policy)
+    content = _content(located, manifest, base, policy)
     cwd = _working_directory(base, workspace, policy, located, content)
     prepared = _prepared(name, base, manifest, state_folder)
     called = _called(content, prepared) if policy.sandbox != "off" else ()
@@ -142,9 +142,9 @@ def resolve_program(
     )
 
 
-def _content(located: Located, manifest: Manifest, policy: ScriptPolicy) -> ScriptContent:
+def _content(located: Located, manifest: Manifest, base: Path, policy: ScriptPolicy) -> ScriptContent:
     is_asked = policy.sandbox != "off" or policy.working_directory == "auto"
-    return content_of_script(located, manifest) if is_asked else NOTHING_READ
+    return content_of_script(located, manifest, base) if is_asked else NOTHING_READ
 
 
 def _prepared(skill: str, base: Path, manifest: Manifest, state_folder: Path | None) -> tuple[Prepared, ...]:

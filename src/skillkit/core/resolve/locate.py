@@ -14,7 +14,7 @@ from typing import NamedTuple
 from skillkit.core.exceptions import ContentChangedError, ScriptNotFoundError, ScriptPermissionError
 from skillkit.core.models import Skill
 from skillkit.core.models.detect import language_at
-from skillkit.core.models.digest import LEFT_OUT, SIGNATURE_FILE
+from skillkit.core.models.digest import LEFT_OUT, SIGNATURE_FILE, forget
 from skillkit.core.paths import PATH_LIMIT, FilePathResolver, is_inside, is_sayable, violation
 from skillkit.core.resolve.environment import Interpreter, Runner, interpreter_for
 from skillkit.core.resolve.working_directory import starts_in_skill
@@ -217,18 +217,18 @@ class ScriptContent(NamedTuple):
     """Interpreters that it may call."""
 
 
-def content_of_script(located: Located, manifest: Manifest) -> ScriptContent:
+def content_of_script(located: Located, manifest: Manifest, base: Path) -> ScriptContent:
     """Read once for each content of the skill; other bytes than were hashed are not what will run."""
     key = (manifest.digest, located.name, located.interpreter.name)
     known = _known.get(key)
     if known is None:
         if len(_known) >= REMEMBERED:
             _known.clear()
-        known = _known[key] = _read(located, manifest)
+        known = _known[key] = _read(located, manifest, base)
     return known
 
 
-def _read(located: Located, manifest: Manifest) -> ScriptContent:
+def _read(located: Located, manifest: Manifest, base: Path) -> ScriptContent:
     names = tuple(name for name, _ in manifest.entries)
     try:
         with open(located.path, "rb") as file:
@@ -236,6 +236,7 @@ def _read(located: Located, manifest: Manifest) -> ScriptContent:
     except OSError:
         text = b""
     if dict(manifest.entries).get(located.name) != f"sha256 {sha256(text).hexdigest()}":
+        forget(base)  # it changed without a sign
         raise ContentChangedError.because(f"{located.name!r} changed while it was looked at", "Run it again.")
     called = [
         name
