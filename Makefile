@@ -26,7 +26,7 @@ test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser
 	$(BIN)/python -m pytest -n $(JOBS) $(KEPT) -m "slow and not hosts" --ignore=tests/fleet --ignore=tests/e2e/test_fleet_demo.py
 
 test-fleet: $(VENV)/.dev-ready system  ## runs on workers, with real PostgreSQL, Redis and RabbitMQ; most of it is waiting
-	$(BIN)/python -m pytest -n 6 $(KEPT) --dist loadfile -m slow tests/fleet tests/e2e/test_fleet_demo.py
+	$(BIN)/python -m pytest -n 6 $(KEPT) --dist loadfile --no-loadscope-reorder -m slow tests/fleet tests/e2e/test_fleet_demo.py
 
 examples: $(EXAMPLES_VENV)/.examples-ready $(EXAMPLES_2_VENV)/.examples-openai-2-ready  ## the programs for other frameworks, in environments of their own
 	EXAMPLES=all $(EXAMPLES_VENV)/bin/python -m pytest -n auto tests/e2e/test_framework_programs.py tests/e2e/test_examples.py tests/integrations/langchain/test_deepagents.py
