@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,6 +30,7 @@ from skillkit import (
 )
 from skillkit.approvers.callback import CallbackApprover
 from skillkit.approvers.store import StoreApprover
+from skillkit.core.paths.trees import remove_tree
 from skillkit.core.store.state import StateStore
 from skillkit.core.store.trust import StandingApprovals
 from skillkit.core.values.questions import OPTIONS, Prompt
@@ -372,7 +372,7 @@ def test_where_the_approved_copy_is_gone_the_question_says_so(tmp_path: Path) ->
     approver = ScriptedApprover("yes_in_session", "no")
     with asking_manager(tmp_path, approver) as manager:
         run(manager)
-        shutil.rmtree(tmp_path / "state" / "snapshots")
+        remove_tree(tmp_path / "state" / "snapshots")
         change(skill(tmp_path))
         with suppress(ApprovalDeclinedError):
             run(manager)

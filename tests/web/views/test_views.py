@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -16,6 +15,7 @@ from support.page_visits import Visit, asked, prompt_of, text_of, visiting
 from support.running import made_manager
 
 from skillkit import OptionRequest, SkillManager, World
+from skillkit.core.paths.trees import remove_tree
 from skillkit.core.record import AuditLog
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import StateStore
@@ -273,7 +273,7 @@ def test_every_file_of_the_skill_can_be_read_and_searched_from_the_question(tmp_
             in visit.client.get(f"/requests/{request.id}/files/{names.index('logo.png') + 1}").text
         )
         assert visit.client.get(f"/requests/{request.id}/files/{len(names) + 1}").status_code == 404
-        shutil.rmtree(tmp_path / "state" / "snapshots")
+        remove_tree(tmp_path / "state" / "snapshots")
         assert "not here any more" in text_of(visit.client.get(f"/requests/{request.id}/files").text)
 
 
