@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -131,5 +132,5 @@ def test_a_file_of_the_version_before_grants_is_brought_up_to_date_and_keeps_all
     assert (past.answer.option_id, past.answer.grants, past.answer.reason, past.request.grants) == ("a", (), "", ())
     assert [each.grant for each in StandingGrants(store).all()] == [KEY]
     store.close()
-    with sqlite3.connect(folder / "state.sqlite3") as connection:
+    with closing(sqlite3.connect(folder / "state.sqlite3")) as connection:
         assert connection.execute("pragma user_version").fetchone() == (len(state.MIGRATIONS),)
