@@ -12,7 +12,14 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 # Read in the repository as well, so they stay where they are.
-BESIDE_THE_DOCS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/results.md", "bench/peers/results.md")
+BESIDE_THE_DOCS = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "bench/results.md",
+    "bench/real-skills.md",
+    "bench/peers/results.md",
+)
 LINK = re.compile(r"(?<!!)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 FETCHED = re.compile(r"<(?:script|img|link|iframe)\b[^>]*?\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
