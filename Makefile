@@ -6,6 +6,8 @@ EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
 # One more than there are cores: many tests wait for a moment.
 JOBS := $(shell python3 -c "import os; print((os.cpu_count() or 1) + 1)")
+# Who never writes compiled files compiles every test again, in each process of each suite.
+export PYTHONDONTWRITEBYTECODE :=
 # CACHE names where pytest keeps what failed, for suites that run beside each other.
 KEPT := $(if $(CACHE),-o cache_dir=$(CACHE))
 
