@@ -32,6 +32,20 @@ def store(tmp_path: Path) -> Iterator[StateStore]:
     store.close()
 
 
+def test_a_place_that_nobody_can_look_at_is_not_an_empty_world(store: StateStore) -> None:
+    store.folder.parent.mkdir(exist_ok=True)
+    store.folder.symlink_to(store.folder)  # what a closed folder is to an ordinary user, this is to root too
+    for question in (store.exists, store.change_mark):
+        with pytest.raises(StateUnavailableError, match="cannot be used"):
+            question()
+
+
+def test_a_place_that_is_not_there_is_an_empty_world(store: StateStore) -> None:
+    assert (store.exists(), store.change_mark()) == (False, (0, 0, 0))
+    store.folder.write_text("a file where a folder would be")
+    assert not store.exists()
+
+
 def python(code: str, *arguments: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

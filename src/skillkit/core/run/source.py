@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -50,9 +51,11 @@ def held_copies(command: ScriptCommand, snapshots: Snapshots, held: ExitStack) -
 def _require_script(command: ScriptCommand) -> None:
     """Of all that may have changed, a script that is gone is what a caller should hear of."""
     try:
-        is_there = command.script_path.is_file()
+        is_there = stat.S_ISREG(os.stat(command.script_path).st_mode)
     except PermissionError:  # nobody can tell; that the skill cannot be read is what a caller hears of then
         return
+    except (OSError, ValueError):
+        is_there = False
     if not is_there:
         raise ScriptNotFoundError(
             f"{command.script_name!r} of {command.skill_name!r} is not there any more. Put it back, or name another.",

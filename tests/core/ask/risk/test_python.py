@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import threading
 import time
 import warnings
@@ -102,9 +103,11 @@ def test_lines_are_counted_as_who_reads_the_file_counts_them() -> None:
 
 
 SURROGATE, DEEP, DEEPER = "\ud800", "x" + "+x" * 30_000, "-" * 200_000 + "1"
+# Later Pythons read a chain of any length.
+CHAIN = [] if sys.version_info >= (3, 14) else [(DEEP, 7)]
 
 
-@pytest.mark.parametrize(("text", "line"), [("x\n(", 8), (SURROGATE, 7), (DEEP, 7), (DEEPER, 7)])
+@pytest.mark.parametrize(("text", "line"), [("x\n(", 8), (SURROGATE, 7), *CHAIN, (DEEPER, 7)])
 def test_what_cannot_be_parsed_is_said_to_be_so_at_its_line(text: str, line: int) -> None:
     seen = list(python_seen(text, 7))
     assert seen == [Finding("obfuscation", UNREADABLE, line), Snippet("unparsed python", text, 7)]
