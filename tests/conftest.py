@@ -67,6 +67,13 @@ LONG = (
     "tests/cli/test_run_command",
     "tests/chat/test_talk",
     "tests/properties/test_hostile_workspaces",
+    "tests/attacks/test_planted_links",
+    "tests/attacks/test_kept_artifacts",
+    "tests/attacks/test_host_clients",
+    "tests/cli/test_demo_command",
+    "tests/integrations/langchain/test_imports",
+    "tests/integrations/test_given_answers",
+    "tests/test_architecture.py::test_an_import_against_the_arrows",
 )
 
 
