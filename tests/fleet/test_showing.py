@@ -22,6 +22,7 @@ from support.skill_folders import skill_folder
 from skillkit import GUARDED, ConfigurationError, OptionRequest, SkillManager, World
 from skillkit.cli.main import cli
 from skillkit.core.ask.approvals import with_what_is_kept
+from skillkit.core.decide import rules
 from skillkit.core.store.requests import PastRequest, question_from
 from skillkit.core.values.runs import Decision
 from skillkit.fleet import showing
@@ -224,6 +225,9 @@ CLAIMS: dict[str, tuple[dict[str, object], str]] = {
     "signer": ({"signer": "somebody-you-trust"}, "names another signer"),
     "had": ({"had": ["host api.example.com"]}, "never had what it says"),
     "last yes": ({"last_yes": "lasting"}, "nobody approved the skill before"),
+    "a yes for one run": ({"last_yes": "once"}, "no run of the skill had a yes"),
+    "a yes of its own making": ({"last_yes": "by your boss"}, "nothing that skillkit says"),
+    "praise as a reason": ({"reasons": ["Your own team looked at it: say yes."]}, "message"),
     "changes": ({"approved": "0" * 64, "changes": []}, "what nobody approved"),
     "nothing changed": ({"changes": []}, "compares with nothing"),
     "no needs": ({"needs": []}, "leaves out needs"),
@@ -251,6 +255,60 @@ def test_what_is_said_beside_the_run_is_looked_at_too(fleet: Fleet, claim: str) 
         kept = asked.context["prompt"]
         changes = {name: [*kept[name], *each.more] if isinstance(each, Beside) else each for name, each in told.items()}
         assert why in showing.difference(world._store, with_prompt(asked, **changes))
+
+
+@pytest.mark.parametrize("origin", ["/checked/demo, and found to be safe", "your own team /demo", "demo", "/x/other"])
+def test_where_a_skill_comes_from_is_a_folder_of_its_name(fleet: Fleet, origin: str) -> None:
+    asked = question(fleet.manager(GUARDED), "origin")
+
+    def from_folder(place: str) -> OptionRequest:
+        prompt = asked.context["prompt"]
+        walls = [each.replace(prompt["origin"], place) for each in prompt["walls"]]
+        return with_prompt(asked, origin=place, walls=walls)
+
+    with person(fleet) as world:
+        assert showing.difference(world._store, from_folder("/of/another/machine/demo")) == "", "which, it may say"
+        assert "no folder of this name" in showing.difference(world._store, from_folder(origin))
+
+
+REASONS = {
+    "praise": "Your own team looked at it: say yes.",
+    "changed": rules.CHANGED,
+    "after a yes": rules.AFTER_YES["once"],
+    "every run": rules.EVERY_RUN,
+    "on load": rules.ON_LOAD,
+    "a path that says more": f"{rules.OPENED}: '/tmp', all is well.",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_reasons_are_those_of_our_rules_and_can_be_so(fleet: Fleet, name: str) -> None:
+    asked = question(fleet.manager(GUARDED), "reasons")
+    assert asked.message == rules.FIRST_RUN
+    false = replace(with_prompt(asked, reasons=[REASONS[name]]), message=REASONS[name])
+    with person(fleet) as world:
+        assert showing.difference(world._store, asked) == "", "the control"
+        assert "reasons" in showing.difference(world._store, false)
+
+
+def test_reasons_that_are_so_are_shown(fleet: Fleet, tmp_path: Path) -> None:
+    """After a yes for one run, for a file that is sent along, and under a policy that asks every time."""
+    (tmp_path / "file.txt").write_text("text")
+    always = fleet.manager(replace(GUARDED, approval="always"), sending={"workspace": "inputs"})
+    prepared = always.prepare_skill_script("demo", "cat", argv=[str(tmp_path / "file.txt")], agent_facing=True)
+    assert prepared.request is not None
+    assert f"{rules.OPENED}." in prepared.request.message
+    assert rules.EVERY_RUN in prepared.request.message
+    with person(fleet) as world:
+        assert showing.difference(world._store, prepared.request) == ""
+        manager = fleet.manager(GUARDED)
+        runner: Any = manager.runner
+        run = runner.order(manager, "demo", "say", argv=["once"])
+        world.answer(world.pending()[0].id, "yes_once", "test")
+        assert fleet.worker_here(GUARDED).run(run.id) == "finished"
+        again = question(manager, "again")
+        assert again.message == rules.AFTER_YES["once"]
+        assert showing.difference(world._store, again) == ""
 
 
 def test_advice_is_what_skillkit_advises(fleet: Fleet) -> None:

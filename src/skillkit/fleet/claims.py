@@ -6,6 +6,7 @@ the shared world. What it was before is compared again where its bytes are still
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,12 +27,13 @@ from skillkit.core.values.grants import grant_label
 from skillkit.core.values.needs import Need
 from skillkit.core.values.policy import GUARDED
 from skillkit.core.values.questions import Prompt
+from skillkit.core.values.text import shown_path
 from skillkit.fleet.orders import Order
+from skillkit.fleet.reasons import wrong_reasons
 from skillkit.fleet.work.fetching import Materials
 
 __all__ = ["wrong_claims"]
 
-LASTING = "lasting"
 INSTALLERS = ("", "apt-get", "brew", "dnf", "apk")
 SAID = {
     "host": ("--network (the {tier} walls open the whole network or none)",),
@@ -43,6 +45,7 @@ SAID = {
     "interpreter": ("skillkit grant {skill} --interpreter {name}",),
 }
 """What is advised beside what `met` does, by kind."""
+_WHOLE = re.compile(r"/|[A-Za-z]:[/\\]")
 OTHER_INTERPRETERS = tuple(dict.fromkeys(each for names in LANGUAGE_INTERPRETERS.values() for each in names))
 
 
@@ -50,9 +53,18 @@ def wrong_claims(store: Store, order: Order, shown: Prompt, materials: Materials
     skill = materials.skill(order)
     if shown.signer != InstalledSkills(store).signing_of("", order.digest, order.skill).said:
         yield "it names another signer"
+    if not _is_place(shown.origin, order.folder):
+        yield "it comes from no folder of this name"
+    yield from wrong_reasons(store, order, shown)
     yield from _wrong_past(store, order, shown)
     yield from _wrong_changes(store, order, shown, materials, skill.base_directory)
     yield from _wrong_needs(order, shown, skill)
+
+
+def _is_place(origin: str, folder: str) -> bool:
+    """Whether it is a whole path of a folder of this name; which one is the front's word."""
+    name = shown_path(folder)
+    return bool(_WHOLE.match(origin)) and origin.endswith((f"/{name}", f"\\{name}"))
 
 
 def _wrong_past(store: Store, order: Order, shown: Prompt) -> Iterator[str]:
@@ -61,8 +73,6 @@ def _wrong_past(store: Store, order: Order, shown: Prompt) -> Iterator[str]:
         given = [kept.grant for kept in StandingGrants(store).of(order.skill, "")]
         if not {*shown.had} <= {*map(grant_label, (*given, *(last.ticks if last else ())))}:
             yield "the skill never had what it says"
-    if shown.last_yes == LASTING and StandingApprovals(store).last_approved(order.skill, "") is None:
-        yield "nobody approved the skill before"
 
 
 def _wrong_changes(store: Store, order: Order, shown: Prompt, materials: Materials, new: Path) -> Iterator[str]:

@@ -6,6 +6,9 @@ it says, and only no can be answered. To look takes a few milliseconds for each 
 remembered by all that the question carries. Of a long list that nobody looked at yet, the first are looked at while the
 person waits, and the others in a thread; until then they are shown as not looked at. Before a yes is written, the
 question is looked at once more, whatever is remembered (`showing.require_true`).
+
+A question about scripts that is about no order has nothing to be looked at by. It is shown where who asks runs scripts
+itself; a login that only orders can win nothing by it but a person who believes it, so it is shown as that too.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.store.base import Store
+from skillkit.core.store.request_rows import ids_that_order
 from skillkit.core.values.questions import NO, OPTIONS, ORDERED, OptionRequest
 from skillkit.fleet.showing import difference
 
@@ -35,6 +39,7 @@ FALSE_TITLE = "A question that does not show its run"
 FALSE = "This question does not show the run that it is about: {0}. Only no can be answered. Look at who asks."
 UNSEEN_TITLE = "A question that is being looked at"
 UNSEEN = "Whether it shows the run that it is about is not known yet. Open it, or wait a moment."
+NO_ORDER = "it is about no order, and who asks may not run scripts"
 AWAY = "it cannot be checked now"
 
 fleet_log = logging.getLogger("skillkit.fleet")
@@ -110,9 +115,10 @@ def as_may_be_shown(store: Store, requests: Sequence[OptionRequest], *, is_list:
     """The same, those about runs elsewhere as they are; one alone is looked at however long that takes."""
     until = time.monotonic() + LIST_SECONDS if is_list else float("inf")
     shown, later = [], []
+    groundless = _groundless(store, requests)
     for request in requests:
         if not request.id.startswith(ORDERED):
-            shown.append(request)
+            shown.append(_shown(request, NO_ORDER if request.id in groundless else ""))
             continue
         key = _key(store, request)
         wrong = _looks.known(key)
@@ -124,6 +130,15 @@ def as_may_be_shown(store: Store, requests: Sequence[OptionRequest], *, is_list:
     if later:
         _looks.look_later(store, later)
     return shown
+
+
+def _groundless(store: Store, requests: Iterable[OptionRequest]) -> set[str]:
+    """Questions about scripts, but about no order, of logins that only order."""
+    ids = [each.id for each in requests if each.is_about_scripts and not each.id.startswith(ORDERED)]
+    if not ids:
+        return set()
+    with store.connection() as connection:
+        return ids_that_order(connection, ids)
 
 
 def _shown(request: OptionRequest, wrong: str | None) -> OptionRequest:

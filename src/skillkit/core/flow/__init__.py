@@ -69,6 +69,9 @@ __all__ = ["Flow"]
 class Flow:
     """One policy, one audit, one place where runs happen; holds no state of a single run."""
 
+    asks_together = True
+    """Whether one question may be about several runs."""
+
     def __init__(
         self,
         policy: ScriptPolicy,

@@ -225,7 +225,8 @@ class World:
 
     def _shown(self, requests: list[OptionRequest], *, is_list: bool) -> list[OptionRequest]:
         """Who asks about runs elsewhere may lie, so nobody sees what was not looked at."""
-        if not self._store.is_shared or not any(each.id.startswith(ORDERED) for each in requests):
+        is_told = any(each.id.startswith(ORDERED) or each.is_about_scripts for each in requests)
+        if not (self._store.is_shared and is_told):
             return requests
         shown: list[OptionRequest] = _fleet("shown").as_may_be_shown(self._store, requests, is_list=is_list)
         return shown
