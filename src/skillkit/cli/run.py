@@ -21,9 +21,9 @@ from skillkit.cli.options import (
     SKILL,
     Chosen,
     approver_for,
-    broker_option,
     current_workspace,
     end_on_signals,
+    fleet_options,
     input_option,
     json_option,
     manager_for,
@@ -81,7 +81,7 @@ def _check_timeout(_: click.Context, __: click.Parameter, seconds: float | None)
 @click.option("--yes", "-y", is_flag=True, help="Approve this one run, without being asked.")
 @click.option("--wait", is_flag=True, help="Where no terminal can be asked, wait for 'skillkit approvals answer'.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Save what the script leaves here.")
-@broker_option
+@fleet_options
 @roots_options
 @json_option
 @click.pass_context

@@ -23,8 +23,9 @@ INPUT_BYTES = 100_000_000
 PUBLISH_AGAIN_SECONDS = 60.0
 CANNOT_TRAVEL = "lies on this machine: the run happens on a worker, and a local path cannot travel"
 NAME_A_VOLUME = (
-    "Map it on each worker (skillkit worker --volume NAME=FOLDER) and say so here (CeleryRunner(volumes={'NAME': "
-    "FOLDER})), send the files that arguments name (CeleryRunner(workspace='inputs')), or name no workspace."
+    "Map it on each worker (skillkit worker --volume NAME=FOLDER) and say so here (--volume NAME=FOLDER, or in Python "
+    "CeleryRunner(volumes={'NAME': FOLDER})), send the files that arguments name (CeleryRunner(workspace='inputs')), "
+    "or name no workspace."
 )
 
 
