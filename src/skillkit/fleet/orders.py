@@ -22,10 +22,24 @@ from skillkit.core.values.policy import FIELDS, Limits, ScriptPolicy, loosenings
 from skillkit.core.values.questions import ORDERED
 from skillkit.core.values.runs import ScriptCommand
 
-__all__ = ["Input", "Lock", "Order", "policy_from", "policy_text", "portable", "refuse_looser", "travelling"]
+__all__ = [
+    "INPUTS_BYTES",
+    "MOST_INPUTS",
+    "Input",
+    "Lock",
+    "Order",
+    "policy_from",
+    "policy_text",
+    "portable",
+    "refuse_looser",
+    "travelling",
+]
 
 VERSION = 2
 MOST_OUTPUT = 10_000_000
+MOST_INPUTS = 1_000
+INPUTS_BYTES = 500_000_000
+"""Of one order, all together: a worker writes them before it knows whether anybody approved the order."""
 # Of the machine that runs, and of nobody else; places cannot travel at all.
 OF_THE_MACHINE = frozenset(
     ("warm", "limits.warm_sandboxes", "limits.warm_megabytes", "readable_paths", "writable_paths", "working_directory")
@@ -137,7 +151,13 @@ class Order:
             and self.folder not in (".", "..")
             and 0 < self.output_limit <= MOST_OUTPUT
             and kinds == sorted({*kinds} & {*KINDS})
+            and self._has_plausible_inputs()
         )
+
+    def _has_plausible_inputs(self) -> bool:
+        sizes = [each.size for each in self.inputs]
+        is_plain = all(isinstance(each.path, str) and type(each.size) is int and each.size >= 0 for each in self.inputs)
+        return is_plain and len(sizes) <= MOST_INPUTS and sum(sizes) <= INPUTS_BYTES
 
 
 def id_of(text: str) -> str:

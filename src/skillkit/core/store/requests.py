@@ -136,7 +136,9 @@ class Requests:
         *,
         grants: tuple[str, ...] = (),
         reason: str = "",
+        seen: OptionRequest | None = None,
     ) -> OptionAnswer:
+        """With `seen`, to exactly that: who asks can put another question of the same id and moment in its place."""
         if not self._store.exists():
             raise _closed_error(request_id, None)
         with self._erasing() as connection:
@@ -146,7 +148,8 @@ class Requests:
             if row is None or row.state != rows.PENDING:
                 connection.execute("commit")
                 raise _closed_error(request_id, row)
-            if created_at not in (None, row.request.created_at):
+            is_another = seen is not None and row.request != seen
+            if is_another or created_at not in (None, row.request.created_at):
                 raise RequestClosedError(
                     f"The request {request_id!r} was asked anew meanwhile. Look at it again.", request_id=request_id
                 )

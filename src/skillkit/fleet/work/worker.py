@@ -134,7 +134,7 @@ class Worker:
             return "unclaimed"
         if row is None:
             return "unclaimed"
-        held = Hold(run_id, asked_at)
+        held = Hold(row.id, asked_at)  # as the database writes it: a message may write it otherwise
         self.keeper.add(held)  # after the claim: what is not claimed yet would be taken for lost
         self.ledger.hold(held)
         try:
