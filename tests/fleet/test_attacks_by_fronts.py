@@ -118,6 +118,24 @@ def test_control_what_stays_the_same_is_answered(fleet: Fleet) -> None:
     assert fleet.rows("select skill from approvals") == [("demo",)]
 
 
+def test_the_no_to_a_question_of_another_login_is_none_to_the_run(fleet: Fleet) -> None:
+    """Ids can be read by all who may ask, and used; what a person says to that is said to who asked it."""
+    run = order(fleet.manager(GUARDED), "mine")
+    name = order_of(fleet, run).id
+    with person(fleet) as world:
+        world.answer(name, "yes_once", "test")
+        other = fleet.database.new_login(fleet.world, "front")
+        with fleet.database.connect(fleet.world, login=other) as stranger:
+            stranger.execute(
+                "insert into requests (id, content, context, single_use, is_held, created_at, expires_at, boot, deadline)"
+                " select id, %s, '{}', single_use, 0, created_at, expires_at, boot, deadline from requests where id = %s",
+                (json.dumps({"id": name, "title": "t", "message": "", "options": [], "session_id": None}), name),
+            )
+        assert world.answer(name, "no", "test").option_id == "no"
+    assert fleet.rows("select option_id from requests order by seq") == [("yes_once",), ("no",)]
+    assert fleet.worker_here(GUARDED).run(run.id) == "finished"
+
+
 # Orders that stop who looks after all others.
 
 POISON: dict[str, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,10 +25,12 @@ from skillkit.cli.main import cli
 from skillkit.core.ask.approvals import with_what_is_kept
 from skillkit.core.decide import rules
 from skillkit.core.store.requests import PastRequest, question_from
+from skillkit.core.values.questions import Prompt
 from skillkit.core.values.runs import Decision
 from skillkit.fleet import showing
 from skillkit.fleet import shown as shown_module
 from skillkit.fleet.shown import _Looks
+from skillkit.present.glance import news_of
 from skillkit.web.server import PageServer
 from skillkit.web.views.answers import CAREFUL_SECONDS
 from skillkit.web.views.prompt import fingerprint
@@ -340,6 +343,55 @@ def test_changes_are_compared_again_where_the_old_bytes_are_there(fleet: Fleet) 
         assert showing.difference(world._store, asked) == ""
         told = [{**each, "diff": "@@ -1 +1 @@\n-a\n+harmless\n"} for each in prompt["changes"]]
         assert "changes" in showing.difference(world._store, with_prompt(asked, changes=told))
+
+
+@pytest.mark.parametrize("are_there", [True, False])
+def test_what_cannot_be_compared_is_not_shown_as_compared(fleet: Fleet, are_there: bool) -> None:
+    """Nobody sees a front's own word for what changed; least of all that nothing did."""
+    manager = fleet.manager(GUARDED)
+    runner: Any = manager.runner
+    runner.order(manager, "demo", "say", argv=["one"])
+    with person(fleet) as world:
+        world.answer(world.pending()[0].id, "yes_in_session", "test")
+    (fleet.skills / "demo/scripts/say.py").write_text("print('an evil line')\n")
+    manager.discover()
+    asked = question(manager, "two")
+    if not are_there:
+        with fleet.database.connect(fleet.world) as owner:
+            owner.execute("delete from runs")
+        shutil.rmtree(fleet.folder / "person/fleet/skills" / asked.context["prompt"]["approved"])
+    ask(manager, asked)
+    harmless = [{**each, "diff": "@@ -1 +1 @@\n-a\n+harmless\n"} for each in asked.context["prompt"]["changes"]]
+    with person(fleet) as world:
+        (found,) = world.pending()
+        prompt = Prompt.from_context(found.context)
+        assert prompt is not None
+        for lie in ([], harmless):
+            told = shown_module.as_may_be_shown(world._store, [with_prompt(asked, changes=lie)])[0]
+            if are_there:
+                assert told.title == shown_module.FALSE_TITLE
+            else:
+                assert told.title == shown_module.FALSE_TITLE or told.context["prompt"]["changes"] is None
+        if are_there:
+            assert prompt.changes, "the control: what was compared is shown"
+            return
+        assert (prompt.changes, prompt.approved) == (None, "")
+        assert "the copy that was approved is gone" in news_of(prompt)
+        assert found.options == asked.options
+        assert world.answer(found.id, "yes_once", "test").option_id == "yes_once"
+
+
+def test_a_skill_is_compared_with_what_was_approved_of_it(fleet: Fleet) -> None:
+    """Another skill's approval is none of it, whatever its bytes are."""
+    skill_folder(fleet.skills, "other", files={"scripts/say.py": "print('other')\n"})
+    manager = fleet.manager(GUARDED)
+    runner: Any = manager.runner
+    runner.order(manager, "other", "say")
+    with person(fleet) as world:
+        other = world.pending()[0]
+        world.answer(other.id, "yes_in_session", "test")
+        asked = with_prompt(question(manager, "x"), approved=other.context["prompt"]["digest"], changes=[])
+        assert "nobody approved" in showing.difference(world._store, asked)
 
 
 def test_a_question_is_looked_at_once(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """What a question says beside the run itself -> which of it is not so: needs, signer, what the skill had, what changed.
 
 Needs are read again from the skill's bytes; who signed it, what it was given and whether it was approved are asked of
-the shared world. What it was before is compared again where its bytes are still there; else that is the front's word.
+the shared world. What it was before is compared again where its bytes are still there; else nothing of the comparison
+is shown (`without_comparison`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from skillkit.core.ask.changes import changes_between
+from skillkit.core.ask.prompt import new_and_not_shown
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.find.needs import Surroundings, met, needs_of
 from skillkit.core.models import Skill
@@ -32,7 +34,7 @@ from skillkit.fleet.orders import Order
 from skillkit.fleet.reasons import wrong_reasons
 from skillkit.fleet.work.fetching import Materials
 
-__all__ = ["wrong_claims"]
+__all__ = ["is_compared", "without_comparison", "wrong_claims"]
 
 INSTALLERS = ("", "apt-get", "brew", "dnf", "apk")
 SAID = {
@@ -80,15 +82,30 @@ def _wrong_changes(store: Store, order: Order, shown: Prompt, materials: Materia
     if (shown.changes is None) != (not shown.approved):
         yield "it compares with nothing"
     elif shown.approved:
-        if shown.approved not in StandingApprovals(store).digests():
+        if shown.approved not in StandingApprovals(store).digests(order.skill):
             yield "it compares with what nobody approved"
             return
-        try:
-            old = materials.by_digest(shown.approved)
-        except SkillKitError:
-            old = None
+        old = _approved_bytes(shown, materials)
         if old is not None and changes_between(old, new, first=[order.script]) != shown.changes:
             yield "its changes are others"
+
+
+def _approved_bytes(shown: Prompt, materials: Materials) -> Path | None:
+    try:
+        return materials.by_digest(shown.approved)
+    except SkillKitError:
+        return None
+
+
+def is_compared(shown: Prompt, materials: Materials) -> bool:
+    """Whether what it says of changes was compared again; a question that says nothing of them needs no look."""
+    return not shown.approved or _approved_bytes(shown, materials) is not None
+
+
+def without_comparison(shown: Prompt) -> Prompt:
+    """The same, for who cannot compare: that it was approved, and that nobody knows what is new."""
+    told = len([*new_and_not_shown(shown.changes or (), shown.skill)])
+    return replace(shown, changes=None, approved="", risks=shown.risks[told:], last_yes="lasting")
 
 
 def _wrong_needs(order: Order, shown: Prompt, skill: Skill) -> Iterator[str]:

@@ -143,7 +143,8 @@ class Order:
         digests = (self.digest, self.package, *filter(None, [self.stdin]), *named)
         require_timeout(self.timeout)
         kinds = [each.kind for each in self.locks]
-        words: tuple[object, ...] = (*(getattr(self, name) for name in texts), *self.words, *digests, *kinds)
+        paths = [each.path for each in self.inputs]
+        words: tuple[object, ...] = (*(getattr(self, name) for name in texts), *self.words, *digests, *kinds, *paths)
         return (
             all(isinstance(word, str) for word in words)
             and all(_DIGEST.fullmatch(each) for each in digests)
@@ -156,8 +157,8 @@ class Order:
 
     def _has_plausible_inputs(self) -> bool:
         sizes = [each.size for each in self.inputs]
-        is_plain = all(isinstance(each.path, str) and type(each.size) is int and each.size >= 0 for each in self.inputs)
-        return is_plain and len(sizes) <= MOST_INPUTS and sum(sizes) <= INPUTS_BYTES
+        are_whole = all(type(size) is int and size >= 0 for size in sizes)
+        return are_whole and len(sizes) <= MOST_INPUTS and sum(sizes) <= INPUTS_BYTES
 
 
 def id_of(text: str) -> str:

@@ -31,14 +31,14 @@ from skillkit.core.values.policy import GUARDED
 from skillkit.core.values.questions import KEEPS, OPTIONS, WALLS, OptionRequest, Prompt
 from skillkit.core.values.runs import ScriptCommand
 from skillkit.core.values.text import shown_path
-from skillkit.fleet.claims import wrong_claims
+from skillkit.fleet.claims import is_compared, wrong_claims
 from skillkit.fleet.front import ORDER, TRAVELLING_GRANTS
 from skillkit.fleet.orders import Order, policy_from
 from skillkit.fleet.rows import Rows, shared
 from skillkit.fleet.walls import is_within, most_of
 from skillkit.fleet.work.fetching import Materials
 
-__all__ = ["difference", "require_true"]
+__all__ = ["can_compare", "difference", "require_true"]
 
 UNREADABLE = "its order or its prompt cannot be read, or the bytes that it is about are not there"
 PROMPTS_KEPT = 200
@@ -68,6 +68,12 @@ def difference(store: Store, request: OptionRequest) -> str:
     except (SkillKitError, OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         fleet_log.info("The question %s cannot be checked: %s", request.id, error)
         return UNREADABLE
+
+
+def can_compare(store: Store, request: OptionRequest) -> bool:
+    """Of a question that is true: whether what it says of changes was compared again."""
+    shown = Prompt.from_context(request.context)
+    return shown is None or is_compared(shown, _materials(store))
 
 
 def _differences(store: Store, request: OptionRequest) -> Iterator[str]:

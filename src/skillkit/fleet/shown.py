@@ -25,8 +25,9 @@ from typing import NamedTuple
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.store.base import Store
 from skillkit.core.store.request_rows import ids_that_order
-from skillkit.core.values.questions import NO, OPTIONS, ORDERED, OptionRequest
-from skillkit.fleet.showing import difference
+from skillkit.core.values.questions import NO, OPTIONS, ORDERED, OptionRequest, Prompt
+from skillkit.fleet.claims import without_comparison
+from skillkit.fleet.showing import can_compare, difference
 
 __all__ = ["as_may_be_shown", "news"]
 
@@ -50,6 +51,8 @@ class _Seen(NamedTuple):
 
     wrong: str
     until: float
+    can_compare: bool = True
+    """False where what it says of changes is its word alone."""
 
 
 class _Looks:
@@ -72,13 +75,20 @@ class _Looks:
     def look(self, store: Store, key: str, request: OptionRequest) -> str:
         try:
             wrong = difference(store, request)
+            compares = bool(wrong) or can_compare(store, request)
         except StateUnavailableError:
             return AWAY  # says nothing of the question
         with self._lock:
             if len(self._seen) >= MOST_REMEMBERED:
                 self._seen.clear()
-            self._seen[key] = _Seen(wrong, time.monotonic() + AGAIN_SECONDS if wrong else float("inf"))
+            is_final = compares and not wrong
+            self._seen[key] = _Seen(wrong, float("inf") if is_final else time.monotonic() + AGAIN_SECONDS, compares)
         return wrong
+
+    def can_compare(self, key: str) -> bool:
+        with self._lock:
+            seen = self._seen.get(key)
+        return seen is not None and seen.can_compare
 
     def look_later(self, store: Store, requests: Iterable[tuple[str, OptionRequest]]) -> None:
         with self._lock:
@@ -126,7 +136,7 @@ def as_may_be_shown(store: Store, requests: Sequence[OptionRequest], *, is_list:
             wrong = _looks.look(store, key, request)
         if wrong is None:
             later.append((key, request))
-        shown.append(_shown(request, wrong))
+        shown.append(_shown(request, wrong, can_compare=_looks.can_compare(key)))
     if later:
         _looks.look_later(store, later)
     return shown
@@ -141,13 +151,20 @@ def _groundless(store: Store, requests: Iterable[OptionRequest]) -> set[str]:
         return ids_that_order(connection, ids)
 
 
-def _shown(request: OptionRequest, wrong: str | None) -> OptionRequest:
+def _shown(request: OptionRequest, wrong: str | None, *, can_compare: bool = True) -> OptionRequest:
     """Nothing of what a question says is shown before it is known to be true."""
     if wrong == "":
-        return request
+        return request if can_compare else _without_comparison(request)
     title, message = (UNSEEN_TITLE, UNSEEN) if wrong is None else (FALSE_TITLE, FALSE.format(wrong))
     only_no = tuple(option for option in OPTIONS if option.id == NO)
     return replace(request, title=title, message=message, options=only_no, context={}, grants=())
+
+
+def _without_comparison(request: OptionRequest) -> OptionRequest:
+    prompt = Prompt.from_context(request.context)
+    if prompt is None:
+        return request
+    return replace(request, context={**request.context, **without_comparison(prompt).to_context()})
 
 
 def _key(store: Store, request: OptionRequest) -> str:

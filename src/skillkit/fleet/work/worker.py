@@ -268,7 +268,7 @@ class Worker:
         """With a person's answer, where one is needed: to this very order, and used by no run."""
         if prepared.decision is not Decision.ASK:
             return prepared, None
-        answered = self.rows.answered(order.id)
+        answered = self.rows.answered(order.id, held.run)
         if answered is None:
             raise ApprovalUnavailableError.because(
                 "no person's unused answer to this very order is in the shared world", "Ask again."
