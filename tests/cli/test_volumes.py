@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from skillkit.cli.chat import chat_command
+from skillkit.cli.elsewhere import runner_here
 from skillkit.cli.main import cli
 from skillkit.cli.mcp import mcp_command
-from skillkit.cli.options import runner_here
 from skillkit.cli.run import run_command
 
 pytest.importorskip("celery")

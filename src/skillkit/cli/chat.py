@@ -14,16 +14,15 @@ from typing import Any, cast
 import click
 
 from skillkit.cli import REFUSED
+from skillkit.cli.elsewhere import fleet_options, runner_here
 from skillkit.cli.options import (
     Chosen,
     approver_for,
     current_workspace,
     end_on_signals,
-    fleet_options,
     json_option,
     policy_options,
     roots_options,
-    runner_here,
     session_id,
     settings_for,
 )

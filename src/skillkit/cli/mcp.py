@@ -14,15 +14,14 @@ from typing import Unpack
 
 import click
 
+from skillkit.cli.elsewhere import fleet_options, runner_here
 from skillkit.cli.options import (
     Chosen,
     current_workspace,
     end_on_signals,
-    fleet_options,
     manager_for,
     policy_options,
     roots_options,
-    runner_here,
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager

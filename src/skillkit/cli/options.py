@@ -44,26 +44,20 @@ __all__ = [
     "approver_for",
     "current_workspace",
     "end_on_signals",
-    "fleet_options",
     "input_option",
     "json_option",
     "manager_for",
     "policy_options",
     "require_yes",
     "roots_options",
-    "runner_here",
     "session_id",
+    "set_while_it_runs",
     "settings_for",
     "state_option",
-    "volumes_from",
 ]
 
 SESSION_VARIABLE = "SKILLKIT_SESSION"
 SHOWN_NAMES = 20
-BROKER_VARIABLE = "SKILLKIT_BROKER"
-HOMES_VARIABLE = "SKILLKIT_HOMES"
-VOLUMES = "skillkit.volumes"
-"""Where a command's context holds the volumes that were named."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -84,10 +78,11 @@ def _use_shared_state(ctx: click.Context, _: click.Parameter, address: str | Non
         WorldAddress.from_text(address)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from error
-    _set_while_it_runs(ctx, SHARED_VARIABLE, address)
+    set_while_it_runs(ctx, SHARED_VARIABLE, address)
 
 
-def _set_while_it_runs(ctx: click.Context, name: str, value: str) -> None:
+def set_while_it_runs(ctx: click.Context, name: str, value: str) -> None:
+    """A variable, as long as the command's context lives."""
     before = os.environ.get(name)
     os.environ[name] = value
 
@@ -97,73 +92,6 @@ def _set_while_it_runs(ctx: click.Context, name: str, value: str) -> None:
             os.environ[name] = before
 
     ctx.call_on_close(restore)
-
-
-def _use_broker(ctx: click.Context, _: click.Parameter, address: str | None) -> None:
-    if address is not None and not ctx.resilient_parsing:
-        _set_while_it_runs(ctx, BROKER_VARIABLE, address)
-
-
-class _Volume(click.ParamType[str]):
-    """NAME=FOLDER; in a variable several, separated as paths are."""
-
-    name = "name=folder"
-    envvar_list_splitter = os.pathsep
-
-
-def volumes_from(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
-    """Folders by the names that all machines know them by."""
-    found: dict[str, Path] = {}
-    for each in given:
-        name, separator, place = each.partition("=")
-        if not name or not separator or "/" in name or not Path(place).is_dir():
-            raise click.BadParameter(f"{each!r} is no volume. Write NAME=FOLDER, with a folder that is there.")
-        if name in found:
-            raise click.BadParameter(f"The volume {name!r} is named twice. Give each folder a name of its own.")
-        found[name] = Path(place)
-    return found
-
-
-def _use_volumes(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> None:
-    if given and not ctx.resilient_parsing:
-        is_written = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
-        ctx.meta[VOLUMES] = (volumes_from(ctx, param, given), is_written)
-
-
-def fleet_options(function: Decorated) -> Decorated:
-    """Where scripts run elsewhere: through which broker, and which folders are there too."""
-    broker = click.option(
-        "--broker",
-        metavar="ADDRESS",
-        expose_value=False,
-        callback=_use_broker,
-        help="Run scripts on workers, through this broker: redis://..., amqp://...",
-    )
-    volumes = click.option(
-        "--volume",
-        "volumes",
-        multiple=True,
-        type=_Volume(),
-        metavar="NAME=FOLDER",
-        envvar="SKILLKIT_VOLUMES",
-        expose_value=False,
-        callback=_use_volumes,
-        help="A folder that each worker maps under this name: a workspace in it is there too (repeatable).",
-    )
-    return broker(volumes(function))
-
-
-def runner_here(**sending: Any) -> Any:  # noqa: ANN401 - a CeleryRunner's own; heavy, and most have none
-    """What sends runs to workers, where a broker is named; else None, and they happen here."""
-    broker, ctx = os.environ.get(BROKER_VARIABLE), click.get_current_context(silent=True)
-    volumes, is_written = ctx.meta.get(VOLUMES, ({}, False)) if ctx is not None else ({}, False)
-    if not broker:
-        if is_written:
-            raise click.UsageError("--volume is for runs on workers. Name a --broker too, or leave it out.")
-        return None
-    from skillkit.fleet.runner import CeleryRunner
-
-    return CeleryRunner(broker, homes=os.environ.get(HOMES_VARIABLE, ""), volumes=volumes, **sending)
 
 
 def _state_options(folder: click.Path) -> Callable[[Decorated], Decorated]:

@@ -16,6 +16,7 @@ from typing import Any, TextIO, Unpack
 import click
 
 from skillkit.cli import SIGNAL_BASE
+from skillkit.cli.elsewhere import fleet_options, runner_here
 from skillkit.cli.options import (
     SCRIPT,
     SKILL,
@@ -23,13 +24,11 @@ from skillkit.cli.options import (
     approver_for,
     current_workspace,
     end_on_signals,
-    fleet_options,
     input_option,
     json_option,
     manager_for,
     policy_options,
     roots_options,
-    runner_here,
     session_id,
 )
 from skillkit.cli.output import echo_json, path_text, result_structure

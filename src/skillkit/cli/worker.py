@@ -14,7 +14,8 @@ from typing import Any, cast
 import click
 
 from skillkit._version import __version__
-from skillkit.cli.options import Chosen, policy_options, settings_for, state_option, volumes_from
+from skillkit.cli.elsewhere import volumes_from
+from skillkit.cli.options import Chosen, policy_options, settings_for, state_option
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.policy import ScriptPolicy
 
