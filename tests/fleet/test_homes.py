@@ -17,7 +17,7 @@ from support.fleets import Fleet, ordered_again
 from support.skill_folders import skill_folder
 
 from skillkit import GUARDED, STANDARD, ConfigurationError, ScriptPolicy, ScriptRefusedError, SkillManager, World
-from skillkit.cli.options import runner_here
+from skillkit.cli.elsewhere import runner_here
 from skillkit.core.values.questions import Prompt
 from skillkit.fleet import CeleryRunner, FleetRun
 from skillkit.fleet.work.volumes import Volumes

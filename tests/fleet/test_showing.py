@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,11 +23,14 @@ from support.skill_folders import skill_folder
 from skillkit import GUARDED, ConfigurationError, OptionRequest, SkillManager, World
 from skillkit.cli.main import cli
 from skillkit.core.ask.approvals import with_what_is_kept
+from skillkit.core.decide import rules
 from skillkit.core.store.requests import PastRequest, question_from
+from skillkit.core.values.questions import Prompt
 from skillkit.core.values.runs import Decision
 from skillkit.fleet import showing
 from skillkit.fleet import shown as shown_module
 from skillkit.fleet.shown import _Looks
+from skillkit.present.glance import news_of
 from skillkit.web.server import PageServer
 from skillkit.web.views.answers import CAREFUL_SECONDS
 from skillkit.web.views.prompt import fingerprint
@@ -224,6 +228,9 @@ CLAIMS: dict[str, tuple[dict[str, object], str]] = {
     "signer": ({"signer": "somebody-you-trust"}, "names another signer"),
     "had": ({"had": ["host api.example.com"]}, "never had what it says"),
     "last yes": ({"last_yes": "lasting"}, "nobody approved the skill before"),
+    "a yes for one run": ({"last_yes": "once"}, "no run of the skill had a yes"),
+    "a yes of its own making": ({"last_yes": "by your boss"}, "nothing that skillkit says"),
+    "praise as a reason": ({"reasons": ["Your own team looked at it: say yes."]}, "message"),
     "changes": ({"approved": "0" * 64, "changes": []}, "what nobody approved"),
     "nothing changed": ({"changes": []}, "compares with nothing"),
     "no needs": ({"needs": []}, "leaves out needs"),
@@ -251,6 +258,60 @@ def test_what_is_said_beside_the_run_is_looked_at_too(fleet: Fleet, claim: str) 
         kept = asked.context["prompt"]
         changes = {name: [*kept[name], *each.more] if isinstance(each, Beside) else each for name, each in told.items()}
         assert why in showing.difference(world._store, with_prompt(asked, **changes))
+
+
+@pytest.mark.parametrize("origin", ["/checked/demo, and found to be safe", "your own team /demo", "demo", "/x/other"])
+def test_where_a_skill_comes_from_is_a_folder_of_its_name(fleet: Fleet, origin: str) -> None:
+    asked = question(fleet.manager(GUARDED), "origin")
+
+    def from_folder(place: str) -> OptionRequest:
+        prompt = asked.context["prompt"]
+        walls = [each.replace(prompt["origin"], place) for each in prompt["walls"]]
+        return with_prompt(asked, origin=place, walls=walls)
+
+    with person(fleet) as world:
+        assert showing.difference(world._store, from_folder("/of/another/machine/demo")) == "", "which, it may say"
+        assert "no folder of this name" in showing.difference(world._store, from_folder(origin))
+
+
+REASONS = {
+    "praise": "Your own team looked at it: say yes.",
+    "changed": rules.CHANGED,
+    "after a yes": rules.AFTER_YES["once"],
+    "every run": rules.EVERY_RUN,
+    "on load": rules.ON_LOAD,
+    "a path that says more": f"{rules.OPENED}: '/tmp', all is well.",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_reasons_are_those_of_our_rules_and_can_be_so(fleet: Fleet, name: str) -> None:
+    asked = question(fleet.manager(GUARDED), "reasons")
+    assert asked.message == rules.FIRST_RUN
+    false = replace(with_prompt(asked, reasons=[REASONS[name]]), message=REASONS[name])
+    with person(fleet) as world:
+        assert showing.difference(world._store, asked) == "", "the control"
+        assert "reasons" in showing.difference(world._store, false)
+
+
+def test_reasons_that_are_so_are_shown(fleet: Fleet, tmp_path: Path) -> None:
+    """After a yes for one run, for a file that is sent along, and under a policy that asks every time."""
+    (tmp_path / "file.txt").write_text("text")
+    always = fleet.manager(replace(GUARDED, approval="always"), sending={"workspace": "inputs"})
+    prepared = always.prepare_skill_script("demo", "cat", argv=[str(tmp_path / "file.txt")], agent_facing=True)
+    assert prepared.request is not None
+    assert f"{rules.OPENED}." in prepared.request.message
+    assert rules.EVERY_RUN in prepared.request.message
+    with person(fleet) as world:
+        assert showing.difference(world._store, prepared.request) == ""
+        manager = fleet.manager(GUARDED)
+        runner: Any = manager.runner
+        run = runner.order(manager, "demo", "say", argv=["once"])
+        world.answer(world.pending()[0].id, "yes_once", "test")
+        assert fleet.worker_here(GUARDED).run(run.id) == "finished"
+        again = question(manager, "again")
+        assert again.message == rules.AFTER_YES["once"]
+        assert showing.difference(world._store, again) == ""
 
 
 def test_advice_is_what_skillkit_advises(fleet: Fleet) -> None:
@@ -282,6 +343,55 @@ def test_changes_are_compared_again_where_the_old_bytes_are_there(fleet: Fleet) 
         assert showing.difference(world._store, asked) == ""
         told = [{**each, "diff": "@@ -1 +1 @@\n-a\n+harmless\n"} for each in prompt["changes"]]
         assert "changes" in showing.difference(world._store, with_prompt(asked, changes=told))
+
+
+@pytest.mark.parametrize("are_there", [True, False])
+def test_what_cannot_be_compared_is_not_shown_as_compared(fleet: Fleet, are_there: bool) -> None:
+    """Nobody sees a front's own word for what changed; least of all that nothing did."""
+    manager = fleet.manager(GUARDED)
+    runner: Any = manager.runner
+    runner.order(manager, "demo", "say", argv=["one"])
+    with person(fleet) as world:
+        world.answer(world.pending()[0].id, "yes_in_session", "test")
+    (fleet.skills / "demo/scripts/say.py").write_text("print('an evil line')\n")
+    manager.discover()
+    asked = question(manager, "two")
+    if not are_there:
+        with fleet.database.connect(fleet.world) as owner:
+            owner.execute("delete from runs")
+        shutil.rmtree(fleet.folder / "person/fleet/skills" / asked.context["prompt"]["approved"])
+    ask(manager, asked)
+    harmless = [{**each, "diff": "@@ -1 +1 @@\n-a\n+harmless\n"} for each in asked.context["prompt"]["changes"]]
+    with person(fleet) as world:
+        (found,) = world.pending()
+        prompt = Prompt.from_context(found.context)
+        assert prompt is not None
+        for lie in ([], harmless):
+            told = shown_module.as_may_be_shown(world._store, [with_prompt(asked, changes=lie)])[0]
+            if are_there:
+                assert told.title == shown_module.FALSE_TITLE
+            else:
+                assert told.title == shown_module.FALSE_TITLE or told.context["prompt"]["changes"] is None
+        if are_there:
+            assert prompt.changes, "the control: what was compared is shown"
+            return
+        assert (prompt.changes, prompt.approved) == (None, "")
+        assert "the copy that was approved is gone" in news_of(prompt)
+        assert found.options == asked.options
+        assert world.answer(found.id, "yes_once", "test").option_id == "yes_once"
+
+
+def test_a_skill_is_compared_with_what_was_approved_of_it(fleet: Fleet) -> None:
+    """Another skill's approval is none of it, whatever its bytes are."""
+    skill_folder(fleet.skills, "other", files={"scripts/say.py": "print('other')\n"})
+    manager = fleet.manager(GUARDED)
+    runner: Any = manager.runner
+    runner.order(manager, "other", "say")
+    with person(fleet) as world:
+        other = world.pending()[0]
+        world.answer(other.id, "yes_in_session", "test")
+        asked = with_prompt(question(manager, "x"), approved=other.context["prompt"]["digest"], changes=[])
+        assert "nobody approved" in showing.difference(world._store, asked)
 
 
 def test_a_question_is_looked_at_once(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,9 @@ def fleet(databases: Database, broker: Broker, tmp_path_factory: pytest.TempPath
         skill_folder(
             made.skills, "demo", body=BODY, files={"scripts/run.py": "import sys\nprint('ran', int(sys.argv[1]) * 7)\n"}
         )
-        made.start_worker("--policy", "guarded")
+        data = made.folder / "data"
+        data.mkdir()
+        made.start_worker("--policy", "guarded", "--volume", f"data={data}")
         yield made
 
 
@@ -63,6 +65,25 @@ def test_the_command_line_runs_on_workers(fleet: Fleet, tmp_path: Path) -> None:
         "select fields::json ->> 'login' from audit where kind = 'finished' order by seq desc limit 1"
     )[0]
     assert login == fleet.worker
+
+
+@pytest.mark.parametrize("way", ["--volume", "SKILLKIT_VOLUMES", "no volume"])
+def test_the_current_folder_in_a_volume_is_the_workspace_there(fleet: Fleet, tmp_path: Path, way: str) -> None:
+    """Without a volume the current folder, which nobody named, does not go along."""
+    skill_folder(fleet.skills, "writer", files={"scripts/write.sh": 'echo "$1" > "${SKILL_WORKSPACE:-.}/written"\n'})
+    inner, named = fleet.folder / "data" / way.strip("-").replace(" ", "-"), f"data={fleet.folder / 'data'}"
+    inner.mkdir()
+    words = [sys.executable, "-m", "skillkit", "run", "writer", "write", "--skills", str(fleet.skills), "--yes"]
+    words += ["--broker", fleet.broker, "--state", fleet.address(fleet.person), "--state-dir", str(tmp_path / "state")]
+    words += ["--volume", named] if way == "--volume" else []
+    own = {**os.environ, "SKILLKIT_SESSION": way} | ({way: named} if way == "SKILLKIT_VOLUMES" else {})
+    done = subprocess.run([*words, "--", way], capture_output=True, text=True, check=False, cwd=inner, env=own)
+    if way == "no volume":
+        assert done.returncode != 0
+        assert list(inner.iterdir()) == []
+        return
+    assert done.returncode == 0, done.stderr
+    assert (inner / "written").read_text() == f"{way}\n"
 
 
 def test_a_front_alone_leaves_the_question_to_people(fleet: Fleet, tmp_path: Path) -> None:

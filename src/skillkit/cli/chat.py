@@ -14,16 +14,15 @@ from typing import Any, cast
 import click
 
 from skillkit.cli import REFUSED
+from skillkit.cli.elsewhere import fleet_options, runner_here
 from skillkit.cli.options import (
     Chosen,
     approver_for,
-    broker_option,
     current_workspace,
     end_on_signals,
     json_option,
     policy_options,
     roots_options,
-    runner_here,
     session_id,
     settings_for,
 )
@@ -77,7 +76,7 @@ class _Asked:
 @click.option("--once", metavar="PROMPT", help="Ask this one question and end; - reads it from stdin.")
 @click.option("--prompt-file", type=click.Path(path_type=Path, dir_okay=False), help="Begin with what stands in it.")
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Save the conversation: .md or .jsonl.")
-@broker_option
+@fleet_options
 @policy_options
 @roots_options
 @json_option

@@ -14,15 +14,14 @@ from typing import Unpack
 
 import click
 
+from skillkit.cli.elsewhere import fleet_options, runner_here
 from skillkit.cli.options import (
     Chosen,
-    broker_option,
     current_workspace,
     end_on_signals,
     manager_for,
     policy_options,
     roots_options,
-    runner_here,
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
 from skillkit.core.manager import SkillManager
@@ -75,7 +74,7 @@ def _parse_address(_: click.Context, __: click.Parameter, given: str | None) -> 
     type=click.Choice(FIELDS["run_on_load"].choices),
     help="What runs when a skill is loaded: what a person says yes to, what was approved as a list, or nothing.",
 )
-@broker_option
+@fleet_options
 @policy_options
 @roots_options
 def mcp_command(

@@ -42,7 +42,6 @@ __all__ = [
     "Places",
     "any_state_option",
     "approver_for",
-    "broker_option",
     "current_workspace",
     "end_on_signals",
     "input_option",
@@ -51,16 +50,14 @@ __all__ = [
     "policy_options",
     "require_yes",
     "roots_options",
-    "runner_here",
     "session_id",
+    "set_while_it_runs",
     "settings_for",
     "state_option",
 ]
 
 SESSION_VARIABLE = "SKILLKIT_SESSION"
 SHOWN_NAMES = 20
-BROKER_VARIABLE = "SKILLKIT_BROKER"
-HOMES_VARIABLE = "SKILLKIT_HOMES"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -81,10 +78,11 @@ def _use_shared_state(ctx: click.Context, _: click.Parameter, address: str | Non
         WorldAddress.from_text(address)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from error
-    _set_while_it_runs(ctx, SHARED_VARIABLE, address)
+    set_while_it_runs(ctx, SHARED_VARIABLE, address)
 
 
-def _set_while_it_runs(ctx: click.Context, name: str, value: str) -> None:
+def set_while_it_runs(ctx: click.Context, name: str, value: str) -> None:
+    """A variable, as long as the command's context lives."""
     before = os.environ.get(name)
     os.environ[name] = value
 
@@ -94,30 +92,6 @@ def _set_while_it_runs(ctx: click.Context, name: str, value: str) -> None:
             os.environ[name] = before
 
     ctx.call_on_close(restore)
-
-
-def _use_broker(ctx: click.Context, _: click.Parameter, address: str | None) -> None:
-    if address is not None and not ctx.resilient_parsing:
-        _set_while_it_runs(ctx, BROKER_VARIABLE, address)
-
-
-broker_option = click.option(
-    "--broker",
-    metavar="ADDRESS",
-    expose_value=False,
-    callback=_use_broker,
-    help="Run scripts on workers, through this broker: redis://..., amqp://...",
-)
-
-
-def runner_here(**sending: Any) -> Any:  # noqa: ANN401 - a CeleryRunner's own; heavy, and most have none
-    """What sends runs to workers, where a broker is named; else None, and they happen here."""
-    broker = os.environ.get(BROKER_VARIABLE)
-    if not broker:
-        return None
-    from skillkit.fleet.runner import CeleryRunner
-
-    return CeleryRunner(broker, homes=os.environ.get(HOMES_VARIABLE, ""), **sending)
 
 
 def _state_options(folder: click.Path) -> Callable[[Decorated], Decorated]:

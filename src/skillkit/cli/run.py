@@ -16,12 +16,12 @@ from typing import Any, TextIO, Unpack
 import click
 
 from skillkit.cli import SIGNAL_BASE
+from skillkit.cli.elsewhere import fleet_options, runner_here
 from skillkit.cli.options import (
     SCRIPT,
     SKILL,
     Chosen,
     approver_for,
-    broker_option,
     current_workspace,
     end_on_signals,
     input_option,
@@ -29,7 +29,6 @@ from skillkit.cli.options import (
     manager_for,
     policy_options,
     roots_options,
-    runner_here,
     session_id,
 )
 from skillkit.cli.output import echo_json, path_text, result_structure
@@ -81,7 +80,7 @@ def _check_timeout(_: click.Context, __: click.Parameter, seconds: float | None)
 @click.option("--yes", "-y", is_flag=True, help="Approve this one run, without being asked.")
 @click.option("--wait", is_flag=True, help="Where no terminal can be asked, wait for 'skillkit approvals answer'.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Save what the script leaves here.")
-@broker_option
+@fleet_options
 @roots_options
 @json_option
 @click.pass_context

@@ -14,6 +14,7 @@ from typing import Any, cast
 import click
 
 from skillkit._version import __version__
+from skillkit.cli.elsewhere import volumes_from
 from skillkit.cli.options import Chosen, policy_options, settings_for, state_option
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.policy import ScriptPolicy
@@ -24,23 +25,13 @@ AT_ONCE = 4
 LONGEST_SECONDS = 2_000.0
 
 
-def _volumes(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for each in given:
-        name, separator, place = each.partition("=")
-        if not name or not separator or "/" in name or not Path(place).is_dir():
-            raise click.BadParameter(f"{each!r} is no volume. Write NAME=FOLDER, with a folder that is there.")
-        found[name] = Path(place)
-    return found
-
-
 @click.command("worker", short_help="Run what is ordered for a shared world, in own walls.")
 @click.option("--broker", metavar="ADDRESS", help="The broker, else $SKILLKIT_BROKER: redis://..., amqp://...")
 @click.option("--queues", metavar="NAMES", help="Take from these queues, not from those of its interpreters and walls.")
 @click.option("--label", "labels", multiple=True, help="Take runs for this label too (repeatable).")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=AT_ONCE, help="How many run at once.")
 @click.option(
-    "--volume", "volumes", multiple=True, callback=_volumes, help="NAME=FOLDER that callers know by its name."
+    "--volume", "volumes", multiple=True, callback=volumes_from, help="NAME=FOLDER that callers know by its name."
 )
 @click.option(
     "--homes", default="", metavar="NAME", help="The volume that holds the homes of skills, and nothing else."

@@ -1,11 +1,13 @@
 """What a question says beside the run itself -> which of it is not so: needs, signer, what the skill had, what changed.
 
 Needs are read again from the skill's bytes; who signed it, what it was given and whether it was approved are asked of
-the shared world. What it was before is compared again where its bytes are still there; else that is the front's word.
+the shared world. What it was before is compared again where its bytes are still there; else nothing of the comparison
+is shown (`without_comparison`).
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from skillkit.core.ask.changes import changes_between
+from skillkit.core.ask.prompt import new_and_not_shown
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.find.needs import Surroundings, met, needs_of
 from skillkit.core.models import Skill
@@ -26,12 +29,13 @@ from skillkit.core.values.grants import grant_label
 from skillkit.core.values.needs import Need
 from skillkit.core.values.policy import GUARDED
 from skillkit.core.values.questions import Prompt
+from skillkit.core.values.text import shown_path
 from skillkit.fleet.orders import Order
+from skillkit.fleet.reasons import wrong_reasons
 from skillkit.fleet.work.fetching import Materials
 
-__all__ = ["wrong_claims"]
+__all__ = ["is_compared", "without_comparison", "wrong_claims"]
 
-LASTING = "lasting"
 INSTALLERS = ("", "apt-get", "brew", "dnf", "apk")
 SAID = {
     "host": ("--network (the {tier} walls open the whole network or none)",),
@@ -43,6 +47,7 @@ SAID = {
     "interpreter": ("skillkit grant {skill} --interpreter {name}",),
 }
 """What is advised beside what `met` does, by kind."""
+_WHOLE = re.compile(r"/|[A-Za-z]:[/\\]")
 OTHER_INTERPRETERS = tuple(dict.fromkeys(each for names in LANGUAGE_INTERPRETERS.values() for each in names))
 
 
@@ -50,9 +55,18 @@ def wrong_claims(store: Store, order: Order, shown: Prompt, materials: Materials
     skill = materials.skill(order)
     if shown.signer != InstalledSkills(store).signing_of("", order.digest, order.skill).said:
         yield "it names another signer"
+    if not _is_place(shown.origin, order.folder):
+        yield "it comes from no folder of this name"
+    yield from wrong_reasons(store, order, shown)
     yield from _wrong_past(store, order, shown)
     yield from _wrong_changes(store, order, shown, materials, skill.base_directory)
     yield from _wrong_needs(order, shown, skill)
+
+
+def _is_place(origin: str, folder: str) -> bool:
+    """Whether it is a whole path of a folder of this name; which one is the front's word."""
+    name = shown_path(folder)
+    return bool(_WHOLE.match(origin)) and origin.endswith((f"/{name}", f"\\{name}"))
 
 
 def _wrong_past(store: Store, order: Order, shown: Prompt) -> Iterator[str]:
@@ -61,8 +75,6 @@ def _wrong_past(store: Store, order: Order, shown: Prompt) -> Iterator[str]:
         given = [kept.grant for kept in StandingGrants(store).of(order.skill, "")]
         if not {*shown.had} <= {*map(grant_label, (*given, *(last.ticks if last else ())))}:
             yield "the skill never had what it says"
-    if shown.last_yes == LASTING and StandingApprovals(store).last_approved(order.skill, "") is None:
-        yield "nobody approved the skill before"
 
 
 def _wrong_changes(store: Store, order: Order, shown: Prompt, materials: Materials, new: Path) -> Iterator[str]:
@@ -70,15 +82,30 @@ def _wrong_changes(store: Store, order: Order, shown: Prompt, materials: Materia
     if (shown.changes is None) != (not shown.approved):
         yield "it compares with nothing"
     elif shown.approved:
-        if shown.approved not in StandingApprovals(store).digests():
+        if shown.approved not in StandingApprovals(store).digests(order.skill):
             yield "it compares with what nobody approved"
             return
-        try:
-            old = materials.by_digest(shown.approved)
-        except SkillKitError:
-            old = None
+        old = _approved_bytes(shown, materials)
         if old is not None and changes_between(old, new, first=[order.script]) != shown.changes:
             yield "its changes are others"
+
+
+def _approved_bytes(shown: Prompt, materials: Materials) -> Path | None:
+    try:
+        return materials.by_digest(shown.approved)
+    except SkillKitError:
+        return None
+
+
+def is_compared(shown: Prompt, materials: Materials) -> bool:
+    """Whether what it says of changes was compared again; a question that says nothing of them needs no look."""
+    return not shown.approved or _approved_bytes(shown, materials) is not None
+
+
+def without_comparison(shown: Prompt) -> Prompt:
+    """The same, for who cannot compare: that it was approved, and that nobody knows what is new."""
+    told = len([*new_and_not_shown(shown.changes or (), shown.skill)])
+    return replace(shown, changes=None, approved="", risks=shown.risks[told:], last_yes="lasting")
 
 
 def _wrong_needs(order: Order, shown: Prompt, skill: Skill) -> Iterator[str]:

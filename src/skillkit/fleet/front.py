@@ -50,6 +50,7 @@ from skillkit.core.values.skills import Workspace
 from skillkit.fleet.lacking import PLUGIN_VARIABLE, has_own_plugin, refuse_lost_home, refuse_plugin_files
 from skillkit.fleet.orders import Lock, Order, order_of, portable, travelling
 from skillkit.fleet.packing import pack
+from skillkit.fleet.reasons import told_reason
 from skillkit.fleet.rows import Rows, patiently, shared
 from skillkit.fleet.sending import Sender
 from skillkit.fleet.tracing import span
@@ -79,6 +80,9 @@ class FrontGranting(Granting):
 
 class FrontFlow(Flow):
     """The flow of one manager whose runs happen on workers."""
+
+    asks_together = False
+    """A worker looks for an answer to its very order, and who answers looks at one order at a time."""
 
     def __init__(self, runner: Sender, policy: ScriptPolicy, state_dir: Path, **options: Any) -> None:  # noqa: ANN401 - the flow's own
         has = {"has_volume": bool(runner.volumes), "has_homes": bool(runner.homes)}
@@ -152,7 +156,8 @@ class FrontFlow(Flow):
 
     def _asking(self, prepared: PreparedRun, verdict: Verdict, given: Given, skill: Skill | None) -> PreparedRun:
         """The same question, about the order: its id is the order's, and it offers what can be given there."""
-        asked = super()._asking(prepared, verdict, given, skill)
+        told = verdict._replace(reasons=tuple(map(told_reason, verdict.reasons)))
+        asked = super()._asking(prepared, told, given, skill)
         if asked.request is None:
             return asked
         offered = {name: grants for name, grants in asked.offered.items() if _travels(name, grants)}
@@ -236,7 +241,8 @@ class FrontFlow(Flow):
         if kept is None:
             self.requests.collect(request.id)  # an answer that a run has used waits for nobody
         if not isinstance(self.requests.find(request.id), OptionRequest):
-            asked = with_what_is_kept(request.asked(time.time()), prepared)
+            # One that was answered already was answered here, where all commands of a list were shown together.
+            asked = with_what_is_kept(request.asked(time.time()), prepared, is_alone=answer is None)
             self.requests.open(question_from(asked, ANSWER_SECONDS, asked.single_use, is_held=False))
         if answer is not None:
             given: dict[str, Any] = {"grants": answer.grants, "reason": answer.reason}

@@ -22,10 +22,24 @@ from skillkit.core.values.policy import FIELDS, Limits, ScriptPolicy, loosenings
 from skillkit.core.values.questions import ORDERED
 from skillkit.core.values.runs import ScriptCommand
 
-__all__ = ["Input", "Lock", "Order", "policy_from", "policy_text", "portable", "refuse_looser", "travelling"]
+__all__ = [
+    "INPUTS_BYTES",
+    "MOST_INPUTS",
+    "Input",
+    "Lock",
+    "Order",
+    "policy_from",
+    "policy_text",
+    "portable",
+    "refuse_looser",
+    "travelling",
+]
 
 VERSION = 2
 MOST_OUTPUT = 10_000_000
+MOST_INPUTS = 1_000
+INPUTS_BYTES = 500_000_000
+"""Of one order, all together: a worker writes them before it knows whether anybody approved the order."""
 # Of the machine that runs, and of nobody else; places cannot travel at all.
 OF_THE_MACHINE = frozenset(
     ("warm", "limits.warm_sandboxes", "limits.warm_megabytes", "readable_paths", "writable_paths", "working_directory")
@@ -129,7 +143,8 @@ class Order:
         digests = (self.digest, self.package, *filter(None, [self.stdin]), *named)
         require_timeout(self.timeout)
         kinds = [each.kind for each in self.locks]
-        words: tuple[object, ...] = (*(getattr(self, name) for name in texts), *self.words, *digests, *kinds)
+        paths = [each.path for each in self.inputs]
+        words: tuple[object, ...] = (*(getattr(self, name) for name in texts), *self.words, *digests, *kinds, *paths)
         return (
             all(isinstance(word, str) for word in words)
             and all(_DIGEST.fullmatch(each) for each in digests)
@@ -137,7 +152,13 @@ class Order:
             and self.folder not in (".", "..")
             and 0 < self.output_limit <= MOST_OUTPUT
             and kinds == sorted({*kinds} & {*KINDS})
+            and self._has_plausible_inputs()
         )
+
+    def _has_plausible_inputs(self) -> bool:
+        sizes = [each.size for each in self.inputs]
+        are_whole = all(type(size) is int and size >= 0 for size in sizes)
+        return are_whole and len(sizes) <= MOST_INPUTS and sum(sizes) <= INPUTS_BYTES
 
 
 def id_of(text: str) -> str:

@@ -19,7 +19,7 @@ from skillkit.core.paths.files import Folder
 from skillkit.core.paths.trees import remove_tree, size_of_tree
 from skillkit.core.values.runs import Manifest
 
-__all__ = ["PACKAGE_BYTES", "clear_drafts", "pack", "unpack"]
+__all__ = ["PACKAGE_BYTES", "clear_drafts", "kept_in", "pack", "unpack"]
 
 PACKAGE_BYTES = 100_000_000
 LEVEL = 6
@@ -57,6 +57,8 @@ def pack(copy: Path, manifest: Manifest) -> bytes:
 
 def unpack(packed: bytes, digest: str, name: str, folder: Path) -> Path:
     """The skill in a folder of this name below `folder`; there already or written now, and hashed in either case."""
+    if name.startswith(DRAFT):
+        raise ScriptRefusedError.because(f"No skill's folder is named {name!r} here", "Give it another name.")
     place = folder / digest / name
     if place.is_dir():
         if manifest_of(place).digest == digest:
@@ -85,15 +87,20 @@ def unpack(packed: bytes, digest: str, name: str, folder: Path) -> Path:
 
 def _make_room(folder: Path, new: Path) -> None:
     """For what was just unpacked; what goes is fetched again when it is ordered, and what runs has a copy."""
-    for name in _oldest_first(new.parent.glob("[!.]*"))[: -(KEPT_NAMES - 1)]:
+    for name in _oldest_first(kept_in(new.parent))[: -(KEPT_NAMES - 1)]:
         _drop(name)
     sizes = {each: size_of_tree(each).bytes for each in _oldest_first(folder.iterdir())}
     above = sum(sizes.values()) - KEPT_BYTES
     for each, size in sizes.items():
         if above > 0 and each != new.parent:
-            for name in (*each.glob("[!.]*"), each):
+            for name in (*kept_in(each), each):
                 _drop(name)
             above -= size
+
+
+def kept_in(folder: Path) -> list[Path]:
+    """All that is unpacked of one content, by whatever names; without what is being unpacked."""
+    return sorted(each for each in folder.glob("*") if not each.name.startswith(DRAFT))
 
 
 def _oldest_first(paths: Iterable[Path]) -> list[Path]:

@@ -176,11 +176,14 @@ class Rows:
         found = self._one(f"{_COLUMNS} claim_run(?, ?, ?)", UUID(run), worker, seconds)
         return None if found is None else Row(*found)
 
-    def answered(self, order_id: str) -> Answered | None:
+    def answered(self, order_id: str, run: str | None = None) -> Answered | None:
+        """To who ordered the run, without one to us: others may ask under any id, and their answers are their own."""
         found = self._one(
             "select seq, option_id, channel, answered_at, grants, reason from requests "
-            "where id = ? and state = 'answered' and spent_by is null order by seq desc limit 1",
+            "where id = ? and login = coalesce((select login from runs where id = ?), session_user::text) "
+            "and state = 'answered' and spent_by is null order by seq desc limit 1",
             order_id,
+            None if run is None else UUID(run),
         )
         if found is None:
             return None

@@ -12,7 +12,7 @@ from skillkit.core.exceptions import ConfigurationError, ScriptRefusedError
 from skillkit.core.resolve import CallArguments
 from skillkit.core.values.runs import ScriptCommand
 from skillkit.fleet.broker import app_for, queue_name, send
-from skillkit.fleet.orders import Input
+from skillkit.fleet.orders import INPUTS_BYTES, MOST_INPUTS, Input
 from skillkit.fleet.rows import Rows
 
 __all__ = ["PUBLISH_AGAIN_SECONDS", "WORKSPACES", "Sender"]
@@ -23,8 +23,9 @@ INPUT_BYTES = 100_000_000
 PUBLISH_AGAIN_SECONDS = 60.0
 CANNOT_TRAVEL = "lies on this machine: the run happens on a worker, and a local path cannot travel"
 NAME_A_VOLUME = (
-    "Map it on each worker (skillkit worker --volume NAME=FOLDER) and say so here (CeleryRunner(volumes={'NAME': "
-    "FOLDER})), send the files that arguments name (CeleryRunner(workspace='inputs')), or name no workspace."
+    "Map it on each worker (skillkit worker --volume NAME=FOLDER) and say so here (--volume NAME=FOLDER, or in Python "
+    "CeleryRunner(volumes={'NAME': FOLDER})), send the files that arguments name (CeleryRunner(workspace='inputs')), "
+    "or name no workspace."
 )
 
 
@@ -98,7 +99,12 @@ class Sender:
     def inputs_of(self, command: ScriptCommand) -> tuple[Input, ...]:
         if self.workspace != "inputs":
             return ()
-        return tuple(_input(path) for path in command.argument_paths if not self.volume_at(Path(path)))
+        found = tuple(_input(path) for path in command.argument_paths if not self.volume_at(Path(path)))
+        if len(found) > MOST_INPUTS or sum(each.size for each in found) > INPUTS_BYTES:
+            reason = f"The arguments name {len(found):,} files with {sum(each.size for each in found):,} bytes"
+            most = f"{MOST_INPUTS:,} files with {INPUTS_BYTES:,} bytes can be sent along"
+            raise ScriptRefusedError.because(f"{reason}; {most}", "Name a volume for them.")
+        return found
 
     def volume_of(self, command: ScriptCommand) -> str:
         """`NAME/folder` where the workspace lies in a volume that workers map too."""

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from skillkit.core.ask.approvals import is_whole_list
 from skillkit.core.ask.prompt import STDIN_CHARACTERS, new_and_not_shown, prompt_for, stdin_text
 from skillkit.core.ask.questions import title_of
 from skillkit.core.ask.reach import wall_sentences
@@ -30,13 +31,14 @@ from skillkit.core.values.policy import GUARDED
 from skillkit.core.values.questions import KEEPS, OPTIONS, WALLS, OptionRequest, Prompt
 from skillkit.core.values.runs import ScriptCommand
 from skillkit.core.values.text import shown_path
-from skillkit.fleet.claims import wrong_claims
+from skillkit.fleet.claims import is_compared, wrong_claims
 from skillkit.fleet.front import ORDER, TRAVELLING_GRANTS
 from skillkit.fleet.orders import Order, policy_from
 from skillkit.fleet.rows import Rows, shared
+from skillkit.fleet.walls import is_within, most_of
 from skillkit.fleet.work.fetching import Materials
 
-__all__ = ["difference", "require_true"]
+__all__ = ["can_compare", "difference", "require_true"]
 
 UNREADABLE = "its order or its prompt cannot be read, or the bytes that it is about are not there"
 PROMPTS_KEPT = 200
@@ -68,6 +70,12 @@ def difference(store: Store, request: OptionRequest) -> str:
         return UNREADABLE
 
 
+def can_compare(store: Store, request: OptionRequest) -> bool:
+    """Of a question that is true: whether what it says of changes was compared again."""
+    shown = Prompt.from_context(request.context)
+    return shown is None or is_compared(shown, _materials(store))
+
+
 def _differences(store: Store, request: OptionRequest) -> Iterator[str]:
     order, shown = Order.from_text(str(request.context[ORDER])), Prompt.from_context(request.context)
     if order.id != request.id:
@@ -87,11 +95,20 @@ def _differences(store: Store, request: OptionRequest) -> Iterator[str]:
         yield "its walls are others"
     if request.title != title_of(command) or request.message != " ".join(shown.reasons):
         yield "its title or its message is another"
+    if not is_within(order.bounds, most_of(store, order)):
+        yield "it would give more than it shows"
+    yield from _wrong_keeping(request, order, command)
+    yield from _wrong_ticks(request)
+    yield from wrong_claims(store, order, shown, materials)
+
+
+def _wrong_keeping(request: OptionRequest, order: Order, command: ScriptCommand) -> Iterator[str]:
+    """What a yes for the session would be kept as: the walls that are shown, and of a list no more than is shown."""
     kept = request.context.get(KEEPS)
     if request.context.get(WALLS) != walls_digest([order.bounds]) or (kept and kept["walls"] != order.walls):
         yield "what it keeps has other walls"
-    yield from _wrong_ticks(request)
-    yield from wrong_claims(store, order, shown, materials)
+    if kept and kept["on_load"] not in ("", order.from_instructions if is_whole_list(command) else ""):
+        yield "what it keeps is about commands that it does not show"
 
 
 _known_materials: dict[tuple[str, Path], Materials] = {}
@@ -144,6 +161,7 @@ def _command_in(folder: Path, order: Order, stdin: bytes) -> ScriptCommand:
         script_arguments=order.words,
         session_id=order.session_id,
         workspace=None,
+        from_instructions=order.from_instructions,
     )
 
 

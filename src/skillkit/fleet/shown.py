@@ -6,6 +6,9 @@ it says, and only no can be answered. To look takes a few milliseconds for each 
 remembered by all that the question carries. Of a long list that nobody looked at yet, the first are looked at while the
 person waits, and the others in a thread; until then they are shown as not looked at. Before a yes is written, the
 question is looked at once more, whatever is remembered (`showing.require_true`).
+
+A question about scripts that is about no order has nothing to be looked at by. It is shown where who asks runs scripts
+itself; a login that only orders can win nothing by it but a person who believes it, so it is shown as that too.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.store.base import Store
-from skillkit.core.values.questions import NO, OPTIONS, ORDERED, OptionRequest
-from skillkit.fleet.showing import difference
+from skillkit.core.store.request_rows import ids_that_order
+from skillkit.core.values.questions import NO, OPTIONS, ORDERED, OptionRequest, Prompt
+from skillkit.fleet.claims import without_comparison
+from skillkit.fleet.showing import can_compare, difference
 
 __all__ = ["as_may_be_shown", "news"]
 
@@ -35,6 +40,7 @@ FALSE_TITLE = "A question that does not show its run"
 FALSE = "This question does not show the run that it is about: {0}. Only no can be answered. Look at who asks."
 UNSEEN_TITLE = "A question that is being looked at"
 UNSEEN = "Whether it shows the run that it is about is not known yet. Open it, or wait a moment."
+NO_ORDER = "it is about no order, and who asks may not run scripts"
 AWAY = "it cannot be checked now"
 
 fleet_log = logging.getLogger("skillkit.fleet")
@@ -45,6 +51,8 @@ class _Seen(NamedTuple):
 
     wrong: str
     until: float
+    can_compare: bool = True
+    """False where what it says of changes is its word alone."""
 
 
 class _Looks:
@@ -67,13 +75,20 @@ class _Looks:
     def look(self, store: Store, key: str, request: OptionRequest) -> str:
         try:
             wrong = difference(store, request)
+            compares = bool(wrong) or can_compare(store, request)
         except StateUnavailableError:
             return AWAY  # says nothing of the question
         with self._lock:
             if len(self._seen) >= MOST_REMEMBERED:
                 self._seen.clear()
-            self._seen[key] = _Seen(wrong, time.monotonic() + AGAIN_SECONDS if wrong else float("inf"))
+            is_final = compares and not wrong
+            self._seen[key] = _Seen(wrong, float("inf") if is_final else time.monotonic() + AGAIN_SECONDS, compares)
         return wrong
+
+    def can_compare(self, key: str) -> bool:
+        with self._lock:
+            seen = self._seen.get(key)
+        return seen is not None and seen.can_compare
 
     def look_later(self, store: Store, requests: Iterable[tuple[str, OptionRequest]]) -> None:
         with self._lock:
@@ -110,9 +125,10 @@ def as_may_be_shown(store: Store, requests: Sequence[OptionRequest], *, is_list:
     """The same, those about runs elsewhere as they are; one alone is looked at however long that takes."""
     until = time.monotonic() + LIST_SECONDS if is_list else float("inf")
     shown, later = [], []
+    groundless = _groundless(store, requests)
     for request in requests:
         if not request.id.startswith(ORDERED):
-            shown.append(request)
+            shown.append(_shown(request, NO_ORDER if request.id in groundless else ""))
             continue
         key = _key(store, request)
         wrong = _looks.known(key)
@@ -120,19 +136,35 @@ def as_may_be_shown(store: Store, requests: Sequence[OptionRequest], *, is_list:
             wrong = _looks.look(store, key, request)
         if wrong is None:
             later.append((key, request))
-        shown.append(_shown(request, wrong))
+        shown.append(_shown(request, wrong, can_compare=_looks.can_compare(key)))
     if later:
         _looks.look_later(store, later)
     return shown
 
 
-def _shown(request: OptionRequest, wrong: str | None) -> OptionRequest:
+def _groundless(store: Store, requests: Iterable[OptionRequest]) -> set[str]:
+    """Questions about scripts, but about no order, of logins that only order."""
+    ids = [each.id for each in requests if each.is_about_scripts and not each.id.startswith(ORDERED)]
+    if not ids:
+        return set()
+    with store.connection() as connection:
+        return ids_that_order(connection, ids)
+
+
+def _shown(request: OptionRequest, wrong: str | None, *, can_compare: bool = True) -> OptionRequest:
     """Nothing of what a question says is shown before it is known to be true."""
     if wrong == "":
-        return request
+        return request if can_compare else _without_comparison(request)
     title, message = (UNSEEN_TITLE, UNSEEN) if wrong is None else (FALSE_TITLE, FALSE.format(wrong))
     only_no = tuple(option for option in OPTIONS if option.id == NO)
     return replace(request, title=title, message=message, options=only_no, context={}, grants=())
+
+
+def _without_comparison(request: OptionRequest) -> OptionRequest:
+    prompt = Prompt.from_context(request.context)
+    if prompt is None:
+        return request
+    return replace(request, context={**request.context, **without_comparison(prompt).to_context()})
 
 
 def _key(store: Store, request: OptionRequest) -> str:

@@ -1,4 +1,7 @@
-"""Several runs that one skill asks for -> one question to a person, then each run by itself."""
+"""Several runs that one skill asks for -> one question to a person, then each run by itself.
+
+Where a question is about one run alone, as it is where runs happen on workers, each is asked about by itself.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,9 @@ def execute_batch(
     With an `answer` to the question about them, nobody is asked. Without `may_ask`, what needs a person's word is left
     out: its outcome is None.
     """
+    if answer is None and not flow.asks_together:
+        alone = partial(_execute_alone, flow, skill, control=control, approver=approver, may_ask=may_ask)
+        return [_result_or_error(partial(alone, call)) for call in calls]
     answers: dict[str, OptionAnswer] | None = {}
     problem = None
     runs: list[PreparedRun | SkillKitError | None] = [*_prepare_all(flow, skill, calls)]
@@ -70,6 +76,23 @@ def execute_batch(
         return flow.complete(replace(run, offered=offered), own, control)
 
     return [_result_or_error(partial(complete, run)) if isinstance(run, PreparedRun) else run for run in runs]
+
+
+def _execute_alone(
+    flow: Flow,
+    skill: Skill,
+    call: CallArguments,
+    *,
+    control: RunControl,
+    approver: Approver | None,
+    may_ask: bool,
+) -> ScriptExecutionResult | None:
+    """With a question of its own; None where there would be one and nobody is to be asked."""
+    if not may_ask:
+        found = _result_or_error(partial(flow.prepare, skill, call))
+        if isinstance(found, PreparedRun) and found.decision is Decision.ASK:
+            return None
+    return flow.execute(skill, call, control, approver=approver)
 
 
 def batch_question(flow: Flow, skill: Skill, calls: Sequence[CallArguments]) -> OptionRequest | None:

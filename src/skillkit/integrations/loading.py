@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
 from skillkit.core.exceptions import ContentLoadError
@@ -16,7 +15,7 @@ from skillkit.core.models import Skill, open_at_once
 from skillkit.core.paths import FilePathResolver
 from skillkit.core.values.needs import Need
 from skillkit.core.values.policy import ScriptPolicy
-from skillkit.core.values.runs import ScriptExecutionResult
+from skillkit.core.values.runs import ScriptExecutionResult, digest_of_commands
 from skillkit.present.skill_context import ScriptOutput, SkillContext, representable
 from skillkit.present.tool_result import (
     ASK_A_PERSON,
@@ -88,8 +87,7 @@ def commands_on_load(skill: Skill, policy: ScriptPolicy, workspace: Path | None 
 
 def commands_digest(commands: Sequence[ScriptReference]) -> str:
     """Of a list of commands, by which an approval of it is known; empty for none."""
-    words = [[each.script, *each.argv] for each in commands]
-    return sha256(json.dumps(words).encode("ascii")).hexdigest() if words else ""
+    return digest_of_commands([each.script, *each.argv] for each in commands)
 
 
 def _references(skill: Skill, policy: ScriptPolicy, workspace: Path | None) -> tuple[ScriptReference, ...]:

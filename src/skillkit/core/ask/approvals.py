@@ -38,7 +38,7 @@ from skillkit.core.values.questions import (
     OptionAnswer,
     OptionRequest,
 )
-from skillkit.core.values.runs import Decision, PreparedRun, ScriptCommand
+from skillkit.core.values.runs import Decision, PreparedRun, ScriptCommand, digest_of_commands
 from skillkit.core.values.text import visible
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "Cancellation",
     "declined",
     "in_time",
+    "is_whole_list",
     "require_approved",
     "require_bounds",
     "unavailable",
@@ -290,8 +291,12 @@ class Approvals:
             return False
 
 
-def with_what_is_kept(request: OptionRequest, prepared: PreparedRun) -> OptionRequest:
-    """Who answers in a shared world keeps a yes for the session, where the question is about this run alone."""
+def with_what_is_kept(request: OptionRequest, prepared: PreparedRun, *, is_alone: bool = True) -> OptionRequest:
+    """Who answers in a shared world keeps a yes for the session, where the question is about this run alone.
+
+    Of a list of commands that a skill's text asks for, such a question shows one: unless that is the whole list, or it
+    was shown together (not `is_alone`), the yes is no word about the list.
+    """
     bounds, command = prepared.bounds, prepared.command
     if bounds is None or not prepared.is_coverable or request.context.get(WALLS) != walls_digest([bounds]):
         return request
@@ -299,10 +304,15 @@ def with_what_is_kept(request: OptionRequest, prepared: PreparedRun) -> OptionRe
         "skill": command.skill_name,
         "digest": command.digest,
         "walls": bounds.to_text(),
-        "on_load": command.from_instructions,
+        "on_load": command.from_instructions if not is_alone or is_whole_list(command) else "",
         "offered": {tick: [grant.id for grant in grants] for tick, grants in prepared.offered.items()},
     }
     return replace(request, context={**request.context, KEEPS: kept})
+
+
+def is_whole_list(command: ScriptCommand) -> bool:
+    """Whether the list of commands that it is part of has no other."""
+    return command.from_instructions == digest_of_commands([(command.script_name, *command.script_arguments)])
 
 
 def _is_for_one_run(prepared: PreparedRun, answer: OptionAnswer) -> bool:

@@ -37,6 +37,13 @@ AFTER_YES = {
     "lasting": "Policy asks a person again, because no earlier approval covers this run.",
     "once": "Policy asks a person again, because the last yes was for one run.",
 }
+EVERY_RUN = "Policy asks a person before every run."
+ON_LOAD = "The skill's own instructions ask for this run."
+OPENED, CLOSED = ABOUT_PATHS = (
+    "The arguments name paths outside skill and workspace",
+    "The arguments name paths that are never granted",
+)
+TOO_MANY_ARGUMENTS = "The arguments are too many to look for paths in all of them."
 SHOWN_PATHS = 5
 SHOWN_CHARACTERS = 200
 
@@ -121,8 +128,7 @@ def tool_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Ve
     if command.is_program:
         return
     if mode == "grant" and not is_command_listed(command):
-        reason = f"The skill's allowed-tools do not list {SCRIPT_TOOL!r} for {command.script_name!r}."
-        yield Verdict(Decision.ASK, (reason,), is_coverable=True)
+        yield Verdict(Decision.ASK, (not_listed(command.script_name),), is_coverable=True)
     if mode == "restrict" and tools and not is_script_tool_listed(tools):
         message = (
             f"Tool {SCRIPT_TOOL!r} not allowed for skill {command.skill_name!r}. Allowed tools: {', '.join(tools)}"
@@ -152,11 +158,11 @@ def argument_paths_are_known(command: ScriptCommand, policy: ScriptPolicy) -> It
     opened = [path for path in unknown if path not in command.closed_paths]
     closed = [path for path in unknown if path in command.closed_paths]
     if opened:
-        yield Verdict(Decision.ASK, (f"The arguments name paths outside skill and workspace: {_listed(opened)}.",))
+        yield Verdict(Decision.ASK, (f"{OPENED}: {_listed(opened)}.",))
     if closed:
-        yield Verdict(Decision.ASK, (f"The arguments name paths that are never granted: {_listed(closed)}.",))
+        yield Verdict(Decision.ASK, (f"{CLOSED}: {_listed(closed)}.",))
     if command.has_unread_arguments:
-        yield Verdict(Decision.ASK, ("The arguments are too many to look for paths in all of them.",))
+        yield Verdict(Decision.ASK, (TOO_MANY_ARGUMENTS,))
 
 
 def _listed(paths: Sequence[str]) -> str:
@@ -171,7 +177,7 @@ def loading_may_run(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Ve
     if command.from_instructions and policy.run_on_load == "never":
         yield Verdict(Decision.DENY, ("Policy runs nothing when a skill is loaded ('run_on_load').",))
     elif _asks_on_load(command, policy):
-        yield Verdict(Decision.ASK, ("The skill's own instructions ask for this run.",), is_coverable=True)
+        yield Verdict(Decision.ASK, (ON_LOAD,), is_coverable=True)
 
 
 def _asks_on_load(command: ScriptCommand, policy: ScriptPolicy) -> bool:
@@ -184,14 +190,21 @@ def approval_is_needed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator
     if policy.approval == "first_run" and not _asks_on_load(command, policy):
         yield Verdict(Decision.ASK, (FIRST_RUN,), is_coverable=True)
     elif policy.approval == "always":
-        yield Verdict(Decision.ASK, ("Policy asks a person before every run.",))
+        yield Verdict(Decision.ASK, (EVERY_RUN,))
 
 
 def signer_is_the_same(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:
     """Who vouched for a skill does not vouch for what somebody put in its place; a person who is asked hears that."""
     if command.lost_signer and policy.approval != "never":
-        told = f"Until now {visible(command.lost_signer)} had signed this skill; they did not sign what is in it now."
-        yield Verdict(Decision.ASK, (told,), is_coverable=True)
+        yield Verdict(Decision.ASK, (lost_signer(command.lost_signer),), is_coverable=True)
+
+
+def not_listed(script: str) -> str:
+    return f"The skill's allowed-tools do not list {SCRIPT_TOOL!r} for {script!r}."
+
+
+def lost_signer(signer: str) -> str:
+    return f"Until now {visible(signer)} had signed this skill; they did not sign what is in it now."
 
 
 RULES: tuple[Rule, ...] = (

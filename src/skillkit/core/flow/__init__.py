@@ -69,6 +69,8 @@ __all__ = ["Flow"]
 class Flow:
     """One policy, one audit, one place where runs happen; holds no state of a single run."""
 
+    asks_together = True  # whether one question may be about several runs
+
     def __init__(
         self,
         policy: ScriptPolicy,
@@ -320,8 +322,7 @@ class Flow:
 
     def reach(self, commands: Sequence[ScriptCommand]) -> tuple[str, ...]:
         """What the walls will and will not allow, in sentences."""
-        granted = [path for each in commands for path in self.here.granted_paths(each)]
-        first = commands[0]
+        granted, first = [path for each in commands for path in self.here.granted_paths(each)], commands[0]
         starts_in = [each.working_directory for each in commands]
         longest = max(each.timeout for each in commands)
         own = [folder for each in commands for folder in self.here.program_folders(each)]

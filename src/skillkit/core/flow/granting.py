@@ -158,8 +158,9 @@ class Granting:
         return self.standing.of(skill.metadata.name, skill.base_directory)
 
     def revoke(self, skill: Skill, grants: Sequence[Grant] = ()) -> list[KeptGrant]:
-        """What it does not have any more; without grants, all."""
-        return self.standing.remove(skill.metadata.name, grants or None, folder=skill.base_directory)
+        """What it does not have any more; without grants, all. A shared world knows skills by name, not by folder."""
+        folder = None if self._store.is_shared else skill.base_directory
+        return self.standing.remove(skill.metadata.name, grants or None, folder=folder)
 
     # What a question offers, and what of it a yes opens.
 

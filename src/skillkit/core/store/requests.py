@@ -136,7 +136,9 @@ class Requests:
         *,
         grants: tuple[str, ...] = (),
         reason: str = "",
+        seen: OptionRequest | None = None,
     ) -> OptionAnswer:
+        """With `seen`, to exactly that: who asks can put another question of the same id and moment in its place."""
         if not self._store.exists():
             raise _closed_error(request_id, None)
         with self._erasing() as connection:
@@ -146,18 +148,19 @@ class Requests:
             if row is None or row.state != rows.PENDING:
                 connection.execute("commit")
                 raise _closed_error(request_id, row)
-            if created_at not in (None, row.request.created_at):
+            is_another = seen is not None and row.request != seen
+            if is_another or created_at not in (None, row.request.created_at):
                 raise RequestClosedError(
                     f"The request {request_id!r} was asked anew meanwhile. Look at it again.", request_id=request_id
                 )
             if not (option_id == NO and request_id.startswith(ORDERED)):  # a false question need not offer it
                 require_offered(row.request, option_id, grants)
+            if self._store.is_shared and option_id != NO:
+                _require_looked_at(connection, row)
             answer = OptionAnswer(option_id, channel, now.wall, request_id, grants=grants, reason=reason)
             rows.write_answer(connection, row.seq, answer, now)
             if self._store.is_shared:
-                is_looked_at = option_id != IN_SESSION or request_id.startswith(ORDERED)
-                is_looked_at = is_looked_at or rows.asker_may_run(connection, row.seq)
-                keep_for_session(StandingApprovals(self._store), row, answer, is_looked_at=is_looked_at)
+                keep_for_session(StandingApprovals(self._store), row, answer)
         return answer
 
     def pending(self, limit: int | None = None) -> list[OptionRequest]:
@@ -221,21 +224,23 @@ def _as_here(answer: OptionAnswer | None, now: Moment) -> OptionAnswer | None:
     return replace(answer, answered_at=answer.answered_at + ahead)
 
 
-def keep_for_session(
-    approvals: StandingApprovals, row: Row, answer: OptionAnswer, *, is_looked_at: bool = True
-) -> None:
-    """In a shared world who answers keeps a yes for the session, for who asks may not approve anything.
+def _require_looked_at(connection: Connection, row: Row) -> None:
+    """Who runs nothing itself asks about orders, which are looked at: another script question may show anything."""
+    request = row.request
+    if not request.is_about_scripts or request.id.startswith(ORDERED):
+        return
+    if request.id in rows.ids_that_order(connection, [request.id]):
+        raise ConfigurationError(
+            f"The request {request.id!r} is about no order, and who asks may not run scripts: what it shows cannot be "
+            "checked, so nothing is approved by it. Answer it with no, and look at who asks."
+        )
 
-    Who runs nothing itself asks about orders, which are looked at: any other question of theirs may show anything.
-    """
+
+def keep_for_session(approvals: StandingApprovals, row: Row, answer: OptionAnswer) -> None:
+    """In a shared world who answers keeps a yes for the session, for who asks may not approve anything."""
     request, kept = row.request, row.request.context.get(KEEPS)
     if answer.option_id != IN_SESSION or IN_SESSION in row.single_use or not kept or not request.session_id:
         return
-    if not is_looked_at:
-        raise ConfigurationError(
-            f"The request {request.id!r} is about no order, and who asks may not run scripts: what it shows cannot be "
-            "checked, so no yes for the session is kept for it. Answer it with no, and look at who asks."
-        )
     walls = Bounds.from_text(kept["walls"])
     prompt = request.context.get("prompt", {})
     told = (prompt.get("skill"), prompt.get("digest"), request.context.get(WALLS))

@@ -168,9 +168,10 @@ class StandingApprovals:
         found = self.last_approved(skill, folder)
         return found.digest if found else None
 
-    def digests(self) -> frozenset[str]:
-        """Everything some approval is about; their copies are kept."""
-        return frozenset(each.digest for each in self._find(""))
+    def digests(self, skill: str | None = None) -> frozenset[str]:
+        """Everything some approval is about, of one skill or all; their copies are kept."""
+        found = self._find("") if skill is None else self._find("where skill = ?", storable(skill))
+        return frozenset(each.digest for each in found)
 
     def _place(self, skill: str, folder: str | Path, digest: str) -> str:
         """What a later word takes the place of; agent files are each machine's own."""

@@ -159,9 +159,10 @@ class World:
         require_channel(channel)
         require_reason(reason)
         ticked = grant_ids(grants)
-        if request_id.startswith(ORDERED) and option_id != NO:
-            self._require_true(request_id)
-        answer = self._requests.answer(request_id, option_id, channel, created_at, grants=ticked, reason=reason)
+        seen = self._seen_true(request_id) if request_id.startswith(ORDERED) and option_id != NO else None
+        answer = self._requests.answer(
+            request_id, option_id, channel, created_at, grants=ticked, reason=reason, seen=seen
+        )
         self._subscription().look_now()
         return answer
 
@@ -217,15 +218,18 @@ class World:
                 raise ApprovalUnavailableError.because(reason, remedy, about=about)
             ticket = settled
 
-    def _require_true(self, request_id: str) -> None:
-        """Of a run elsewhere: that the question shows what would run. Who answers looks, for who asks may lie."""
+    def _seen_true(self, request_id: str) -> OptionRequest | None:
+        """Of a run elsewhere: the question, which shows what would run. Who answers looks, for who asks may lie."""
         asked = self._requests.find(request_id)
-        if isinstance(asked, OptionRequest) and self._store.is_shared:
-            _fleet("showing").require_true(self._store, asked)
+        if not isinstance(asked, OptionRequest) or not self._store.is_shared:
+            return None
+        _fleet("showing").require_true(self._store, asked)
+        return asked
 
     def _shown(self, requests: list[OptionRequest], *, is_list: bool) -> list[OptionRequest]:
         """Who asks about runs elsewhere may lie, so nobody sees what was not looked at."""
-        if not self._store.is_shared or not any(each.id.startswith(ORDERED) for each in requests):
+        is_told = any(each.id.startswith(ORDERED) or each.is_about_scripts for each in requests)
+        if not (self._store.is_shared and is_told):
             return requests
         shown: list[OptionRequest] = _fleet("shown").as_may_be_shown(self._store, requests, is_list=is_list)
         return shown

@@ -123,6 +123,11 @@ class OptionRequest:
         """Which answers are for one asker alone; where the request does not say, a yes for one run."""
         return tuple(self.context.get(SINGLE_USE, ("yes_once",)))
 
+    @property
+    def is_about_scripts(self) -> bool:
+        """Whether it shows scripts to be run, or keeps a yes for them."""
+        return "prompt" in self.context or KEEPS in self.context
+
     def asked(self, now: float, seconds: float = ANSWER_SECONDS) -> OptionRequest:
         """The same, asked at this moment and open for so long."""
         return dataclasses.replace(self, created_at=now, expires_at=now + seconds)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import select
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +41,7 @@ __all__ = [
     "RunControl",
     "ScriptCommand",
     "ScriptExecutionResult",
+    "digest_of_commands",
     "stop_mark",
 ]
 
@@ -350,3 +353,9 @@ class Ran(NamedTuple):
         if self.error is not None or self.result is None:
             raise self.error or SkillKitError("A run came to no end. Run it again.")
         return self.result
+
+
+def digest_of_commands(commands: Iterable[Sequence[str]]) -> str:
+    """Of a list of commands, each a script and its words, by which an approval of it is known; empty for none."""
+    words = [[*each] for each in commands]
+    return sha256(json.dumps(words).encode("ascii")).hexdigest() if words else ""

@@ -15,7 +15,7 @@ from skillkit.core.models import Skill
 from skillkit.core.models.digest import manifest_of
 from skillkit.core.paths.files import Folder
 from skillkit.fleet.orders import Order
-from skillkit.fleet.packing import unpack
+from skillkit.fleet.packing import kept_in, unpack
 from skillkit.fleet.rows import Rows, patiently
 
 __all__ = ["Materials"]
@@ -72,7 +72,7 @@ class Materials:
 
     def by_digest(self, digest: str) -> Path | None:
         """A skill of this content, where it was fetched before or can be by an order that is still known; else None."""
-        for place in sorted((self._folder / digest).glob("[!.]*")):
+        for place in kept_in(self._folder / digest):
             if manifest_of(place).digest == digest:
                 return place
         order = patiently(lambda: self._rows.order_with(digest))
@@ -90,8 +90,11 @@ class Materials:
             name = os.path.basename(each.path)
             if name in ("", ".", "..") or "\0" in name:
                 raise ScriptRefusedError.because(f"The order names the input {each.path!r}")
+            content = self._blob(each.digest)
+            if len(content) != each.size:
+                raise ScriptRefusedError.because(f"The input {each.path!r} has another size than the order says")
             with Folder.of(folder) as top, top.folder(str(number), make=True) as place:
-                place.write_new(name, self._blob(each.digest), 0o444)
+                place.write_new(name, content, 0o444)
             placed[each.path] = str(folder / str(number) / name)
         os.chmod(folder, 0o755)  # noqa: S103 - walls show it to other users of a namespace
         return placed, folder

@@ -29,6 +29,8 @@ FORGET_SECONDS = 600.0
 CLEAR_SECONDS = 60.0
 UNRECORDED_SECONDS = 2.0
 AT_ONCE = 100
+TOLD = {"session": "session_id", "skill": "skill", "digest": "digest", "script": "script"}
+"""What a record says of an order, and where that stands in it."""
 
 fleet_log = logging.getLogger("skillkit.fleet")
 
@@ -81,9 +83,13 @@ class Reaper:
     def reap(self) -> None:
         self._do("select requeue_runs()")
         self._do("select expire_runs()")
-        self._lose()
-        self._record_ends()
-        self._empty_spool()
+        for step in (self._lose, self._record_ends, self._empty_spool):
+            try:
+                step()
+            except SkillKitError:
+                raise
+            except Exception:  # noqa: BLE001 - one that cannot be done keeps nobody from the others
+                fleet_log.exception("A fault of ours in looking after runs")
         if time.monotonic() >= self._forget_at:
             self._forget_at = time.monotonic() + FORGET_SECONDS
             self._do("select forget_runs(?)", KEPT_SECONDS)
@@ -134,10 +140,10 @@ class Reaper:
 
 
 def _told(content: str) -> dict[str, Any]:
-    order = json.loads(content)
-    return {
-        "session": order.get("session_id"),
-        "skill": order.get("skill"),
-        "digest": order.get("digest"),
-        "script": order.get("script"),
-    }
+    """What can be said of an order that a front wrote, as it liked: what is no text is not told."""
+    try:
+        order = json.loads(content)
+        told = {name: order.get(key) for name, key in TOLD.items()}
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    return {name: value for name, value in told.items() if isinstance(value, str)}

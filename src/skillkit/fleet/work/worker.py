@@ -134,7 +134,7 @@ class Worker:
             return "unclaimed"
         if row is None:
             return "unclaimed"
-        held = Hold(run_id, asked_at)
+        held = Hold(row.id, asked_at)  # as the database writes it: a message may write it otherwise
         self.keeper.add(held)  # after the claim: what is not claimed yet would be taken for lost
         self.ledger.hold(held)
         try:
@@ -268,7 +268,7 @@ class Worker:
         """With a person's answer, where one is needed: to this very order, and used by no run."""
         if prepared.decision is not Decision.ASK:
             return prepared, None
-        answered = self.rows.answered(order.id)
+        answered = self.rows.answered(order.id, held.run)
         if answered is None:
             raise ApprovalUnavailableError.because(
                 "no person's unused answer to this very order is in the shared world", "Ask again."
