@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -197,6 +198,23 @@ def test_only_few_modules_write_by_name() -> None:
         if "examples" not in path.parts and writes_by_name(path.read_text())
     }
     assert writing == set(MAY_WRITE_BY_NAME)
+
+
+ASKED_OF_A_PATH = re.compile(
+    r"(?<!entry)(?<!info)\.(?:is_file|is_dir|is_symlink)\(\)|(?<!store)(?<!source)(?<!self)\.exists\(\)"
+)
+
+
+def test_paths_are_looked_at_alike_on_every_python() -> None:
+    """`Path.exists` and its kind raise for a closed folder up to Python 3.13, and say no later; `os.path` says no."""
+    asked = [
+        f"{path.relative_to(SOURCES)}: {line.strip()}"
+        for path in SOURCES.rglob("*.py")
+        if "examples" not in path.parts
+        for line in path.read_text().splitlines()
+        if ASKED_OF_A_PATH.search(line)
+    ]
+    assert asked == []
 
 
 def test_every_test_that_is_called_slow_exists() -> None:

@@ -57,9 +57,9 @@ def agent_path(named: str, settings: Settings) -> Path:
     folder = own_folder(settings)
     own = folder / f"{named}.toml" if folder else None
     is_bare = not any(separator in named for separator in (os.sep, os.altsep) if separator)
-    if own is not None and is_bare and own.is_file():
+    if own is not None and is_bare and os.path.isfile(own):
         return own
-    if path.is_file():
+    if os.path.isfile(path):
         return path.absolute()
     raise ConfigurationError(f"There is no agent file {str(path)!r}, nor {str(own)!r}. Name one that exists.")
 

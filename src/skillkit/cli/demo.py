@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import socket
@@ -145,7 +146,7 @@ def _show_demo() -> None:
 def command_here() -> str:
     """As it can be typed: a checkout's own command is not on the PATH."""
     beside = Path(sys.executable).parent / "skillkit"
-    if shutil.which("skillkit") or not beside.is_file():
+    if shutil.which("skillkit") or not os.path.isfile(beside):
         return "skillkit"
     here = Path.cwd()
     return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
@@ -341,7 +342,7 @@ def _example_skills() -> Path:
     """Inside the package when installed, beside it in a checkout."""
     package = Path(skillkit.__file__).parent
     for folder in (package / "examples", package.parents[1] / "examples" / "skills"):
-        if folder.is_dir():
+        if os.path.isdir(folder):
             return folder
     raise ConfigurationError(f"The example skills are missing from {package}. Install skillkit-runtime again.")
 
@@ -354,7 +355,7 @@ def _copy_examples(target: Path) -> tuple[list[str], list[str]]:
             for skill in sorted(_example_skills().iterdir()):
                 if folder.status(skill.name) is not None:
                     left.append(skill.name)
-                elif skill.is_dir():
+                elif os.path.isdir(skill):
                     write_tree(folder, skill.name, _files_of(skill))
                     copied.append(skill.name)
     except OSError as error:
@@ -367,5 +368,5 @@ def _copy_examples(target: Path) -> tuple[list[str], list[str]]:
 def _files_of(skill: Path) -> Iterator[NewFile]:
     for path in sorted(skill.rglob("*")):
         names = path.relative_to(skill).parts
-        if path.is_file() and "__pycache__" not in names:
+        if os.path.isfile(path) and "__pycache__" not in names:
             yield NewFile(names, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))

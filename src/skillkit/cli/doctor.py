@@ -286,7 +286,7 @@ def _keyring() -> str:
 
 def state_problem(folder: Path) -> str:
     """Empty when the world's state can be kept there."""
-    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    existing = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
     if existing == folder and (problem := _owner_problem(folder)):
         return problem
     kind = file_system_of(existing)
@@ -303,7 +303,7 @@ def _owner_problem(state: Path) -> str:
     """Of the folder, or of the first thing in it that others can have written."""
     try:
         require_own_folder(state, may_be_link=True)
-        folders = [state, *(state / name for name in OF_COPIES if (state / name).is_dir())]
+        folders = [state, *(state / name for name in OF_COPIES if os.path.isdir(state / name))]
         for path in sorted(each for folder in folders for each in folder.iterdir()):
             if problem := problem_with(path):
                 return f"{path} {problem}, so nobody can believe what it says. {REMEDY}"

@@ -39,7 +39,7 @@ def volumes_from(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     found: dict[str, Path] = {}
     for each in given:
         name, separator, place = each.partition("=")
-        if not name or not separator or "/" in name or not Path(place).is_dir():
+        if not name or not separator or "/" in name or not os.path.isdir(place):
             raise click.BadParameter(f"{each!r} is no volume. Write NAME=FOLDER, with a folder that is there.")
         if name in found:
             raise click.BadParameter(f"The volume {name!r} is named twice. Give each folder a name of its own.")

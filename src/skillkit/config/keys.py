@@ -241,7 +241,7 @@ def _checked_path(key: str, text: str, place: Place) -> Path:
     # Links of a project are followed once, here: where they lead was compared, and later they may lead elsewhere.
     if place.kind == PROJECT or ".." in path.parts:
         path = Path(os.path.realpath(path))
-    if key in FOLDER_KEYS and not path.is_dir():
+    if key in FOLDER_KEYS and not os.path.isdir(path):
         raise ConfigurationError(
             f"{key!r} names {text!r}, and {path} is not a folder. Create it, correct it, or leave it out."
         )

@@ -60,7 +60,7 @@ def unpack(packed: bytes, digest: str, name: str, folder: Path) -> Path:
     if name.startswith(DRAFT):
         raise ScriptRefusedError.because(f"No skill's folder is named {name!r} here", "Give it another name.")
     place = folder / digest / name
-    if place.is_dir():
+    if os.path.isdir(place):
         if manifest_of(place).digest == digest:
             os.utime(place.parent)
             return place
@@ -80,7 +80,7 @@ def unpack(packed: bytes, digest: str, name: str, folder: Path) -> Path:
         _put(new, place)
     finally:
         forget(new)
-        if new.is_dir():
+        if os.path.isdir(new):
             remove_tree(new)
     return place
 
@@ -125,7 +125,7 @@ def _put(new: Path, place: Path) -> None:
     try:
         os.rename(new, place)
     except OSError:
-        if not place.is_dir():
+        if not os.path.isdir(place):
             raise
 
 

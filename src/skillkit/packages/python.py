@@ -116,7 +116,7 @@ def build_python(
         )
         if said.status:
             raise failure_of("uv", said, "The packages were not installed")
-    if not (tree / "bin" / "python").exists():
+    if not os.path.exists(tree / "bin" / "python"):
         raise PackagesError("uv made no environment, and said no reason.")
 
 

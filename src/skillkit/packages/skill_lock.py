@@ -7,6 +7,7 @@ repository or a path is refused by name.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,8 +68,8 @@ def _locks(folder: Path, *patterns: str) -> Iterator[Path]:
     """Beside the scripts or at the top; no links."""
     for inner in FOLDERS:
         for pattern in patterns:
-            found = sorted((folder / inner).glob(pattern)) if (folder / inner).is_dir() else []
-            yield from (path for path in found if path.is_file() and not path.is_symlink())
+            found = sorted((folder / inner).glob(pattern)) if os.path.isdir(folder / inner) else []
+            yield from (path for path in found if os.path.isfile(path) and not os.path.islink(path))
 
 
 def _text_of(path: Path) -> str:

@@ -72,7 +72,7 @@ def uv_program() -> str:
     try:
         from uv import find_uv_bin
     except ImportError:
-        found = shutil.which("uv") or (str(beside) if beside.is_file() else "")
+        found = shutil.which("uv") or (str(beside) if os.path.isfile(beside) else "")
     else:
         found = find_uv_bin()
     if not found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,4 +150,4 @@ def _changes(home: SkillHome, name: str, content: SkillContent, place: Path) -> 
         before = Path(folder, "nothing")
         around.new_folder(before.name).close()
         write_tree(around, name, content.files)
-        return changes_between(approved or (place if place.is_dir() else before), Path(folder, name))
+        return changes_between(approved or (place if os.path.isdir(place) else before), Path(folder, name))

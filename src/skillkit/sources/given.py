@@ -133,7 +133,7 @@ def _from_path(text: str) -> Source:
     except RuntimeError as error:  # `~nobody`
         raise ConfigurationError(f"{text!r} cannot be found: {error} Give an absolute path.") from error
     kept = text if not text.startswith("~") else str(place)
-    if text.lower().endswith(ARCHIVES) and not place.is_dir():
+    if text.lower().endswith(ARCHIVES) and not os.path.isdir(place):
         return Source("archive", kept)
     return Source("folder", kept)
 

@@ -28,7 +28,7 @@ class FolderTree:
 
     def __init__(self, place: str) -> None:
         self._top = Path(place).expanduser().absolute()
-        if not self._top.is_dir():
+        if not os.path.isdir(self._top):
             raise SourceUnavailableError(f"{place} is not a folder. Correct the path.")
         try:
             self.listed: Sequence[Listed] = self._list()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,8 +34,8 @@ class Outcome(NamedTuple):
 
 def digest_at(place: Path) -> str | None:
     """Of all that is there; None for no folder, an empty text for one that cannot be told."""
-    if not place.is_dir() or place.is_symlink():
-        return "" if place.is_symlink() or place.exists() else None
+    if not os.path.isdir(place) or os.path.islink(place):
+        return "" if os.path.islink(place) or os.path.exists(place) else None
     try:
         return manifest_of(place, by_content=True).digest
     except SkillKitError:

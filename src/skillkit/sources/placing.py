@@ -73,7 +73,7 @@ def put_right(lock: Path, notes: Path) -> None:
 
 
 def _put_right(lock: Path, note: Mapping[str, Any]) -> None:
-    is_done = note["text"] == (lock.read_text(encoding="utf-8") if lock.exists() else "")
+    is_done = note["text"] == (lock.read_text(encoding="utf-8") if os.path.exists(lock) else "")
     for move in reversed(note["moves"]):
         with suppress(OSError):
             _take_back(_Move(*move), is_done=is_done)

@@ -60,7 +60,7 @@ def allowed_signers_file(given: Path | None = None) -> Path | None:
     if given is not None:
         return given.absolute()
     usual = Path(os.path.expanduser("~/.ssh/allowed_signers"))
-    return usual if usual.is_file() else None
+    return usual if os.path.isfile(usual) else None
 
 
 def signature_in(folder: Path) -> bytes | None:
@@ -134,7 +134,7 @@ def _signer_of(file: Path, text: bytes, allowed: Path | None) -> str:
     """The first name by which the user's file knows the key now; empty for none."""
     if allowed is None:
         return ""
-    if not allowed.is_file():
+    if not os.path.isfile(allowed):
         raise SourceUnavailableError(f"{allowed} is no file of allowed signers. Correct --allowed-signers.")
     program = require_program("ssh-keygen", PURPOSE)
     found = run_program([program, "-Y", "find-principals", "-s", str(file), "-f", str(allowed)], seconds=SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -224,7 +225,7 @@ def _state_of(kept: KeptGrant) -> str:
     folder = Path(kept.folder)
     if kept.folder.startswith(ANYWHERE):
         return "holds"
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return "gone"
     try:
         is_same = manifest_of(folder).digest == kept.digest

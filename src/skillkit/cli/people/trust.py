@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -370,7 +371,7 @@ def _state_of(approval: Approval) -> str:
     if approval.skill == AGENT_OWNER:
         return _state_of_agent(folder, approval.digest)
     if not approval.folder.startswith(ANYWHERE):
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             return "gone"
         try:
             is_same = manifest_of(folder).digest == approval.digest

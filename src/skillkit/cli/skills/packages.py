@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Unpack
@@ -86,7 +87,7 @@ def remove_packages(skill_name: str, **places: Unpack[Places]) -> None:
 def prune_packages(state_dir: Path | None) -> None:
     """Remove environments that no skill uses any more, that somebody altered, or that were never finished."""
     store = Environments(state_folder(state_dir))
-    if store.folder.is_dir():
+    if os.path.isdir(store.folder):
         from skillkit.packages.workshop import remove_leftovers
 
         remove_leftovers(store)

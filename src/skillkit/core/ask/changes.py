@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -116,13 +117,13 @@ def whole_changes(state_dir: Path, prompt: Prompt) -> tuple[FileChange, ...] | N
         return None
     old, new = (state_dir / "snapshots" / name for name in (prompt.approved, prompt.digest))
     scripts = [command.script for command in prompt.commands]
-    return changes_between(old, new, WHOLE, first=scripts) if old.is_dir() and new.is_dir() else None
+    return changes_between(old, new, WHOLE, first=scripts) if os.path.isdir(old) and os.path.isdir(new) else None
 
 
 def skill_files(state_dir: Path, prompt: Prompt) -> list[tuple[str, Path]]:
     """Every file of the copy that a prompt is about, by the name to show, in reading order; none where it is gone."""
     folder = state_dir / "snapshots" / prompt.digest
-    if not (DIGEST.fullmatch(prompt.digest) and folder.is_dir()):
+    if not (DIGEST.fullmatch(prompt.digest) and os.path.isdir(folder)):
         return []
     scripts = [command.script for command in prompt.commands]
     files = [path for path, content in _entries(folder).items() if content.startswith("sha256 ")]

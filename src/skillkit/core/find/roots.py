@@ -80,7 +80,7 @@ def agent_roots(given: PathLike | None, *, of_all_hosts: bool = True) -> list[Ro
         return _given_roots(given, AGENT, "anthropic_config_dir")
     try:
         own = user_skills_folder()
-        first = [Root(own, AGENT)] if own.is_dir() else []
+        first = [Root(own, AGENT)] if os.path.isdir(own) else []
         return [*first, *_existing(Path.home(), USER_LEVEL, AGENT, of_all_hosts=of_all_hosts)]
     except RuntimeError:  # the user has no home
         return []

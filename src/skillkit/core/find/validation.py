@@ -31,7 +31,7 @@ _Found: TypeAlias = tuple[str, str, str, str | int, str]
 
 def skill_files_and_problems(path: Path) -> tuple[list[Path], list[Diagnostic]]:
     """The file itself, or every SKILL.md at or below a folder, and what kept the search from looking further."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return [path], []
     walk = Walk(str(path))
     files = sorted(Path(found) for found, _, _ in walk.files())

@@ -111,7 +111,7 @@ class Granting:
 
     def _is_there(self, grant: Grant) -> bool:
         """A path that is gone opens nothing; one that leads elsewhere was led there."""
-        if grant.kind in ("read", "write") and not Path(grant.name).exists():
+        if grant.kind in ("read", "write") and not os.path.exists(grant.name):
             return False
         try:
             found = require_grantable(grant, self._state_folder)

@@ -265,11 +265,12 @@ def _write_card(cards: Path, name: str, program: Path) -> Path:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             require_own_folder(place)
         for stray in folder.iterdir():
-            if stray.is_dir() and not stray.is_symlink():
+            if os.path.isdir(stray) and not os.path.islink(stray):
                 remove_tree(stray)
             elif stray.name != name:
                 stray.unlink()
-        if not card.is_file() or card.is_symlink() or card.read_text(encoding="utf-8", errors="replace") != text:
+        is_plain = os.path.isfile(card) and not os.path.islink(card)
+        if not is_plain or card.read_text(encoding="utf-8", errors="replace") != text:
             # Made beside it: whoever looks at the folder meanwhile sees the old card or the new one.
             descriptor, new = tempfile.mkstemp(dir=cards, prefix=".new-")
             with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:

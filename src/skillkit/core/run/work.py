@@ -72,7 +72,7 @@ class WorkFolders:
                     if time.time_ns() - stamp.changed > SETTLED_NANOSECONDS:
                         self._in_use[folder] = stamp
                     return folder
-            if self._root is None or not self._root.is_dir():
+            if self._root is None or not os.path.isdir(self._root):
                 remove_abandoned()
                 self._root, descriptor = new_held_folder(WORK_FOLDER_PREFIX)
                 self._cleaner = weakref.finalize(self, remove_held_folder, str(self._root), os.getpid(), descriptor)
@@ -165,7 +165,7 @@ def environment_with(command: ScriptCommand, work: Path, *, has_walls: bool) -> 
     """Its environment, the work folder, and inside walls for Ruby the one list of gems that is the skill's own."""
     environment = {**command.environment, "SKILL_WORK_DIR": str(work)}
     if has_walls and command.interpreter == "ruby" and not command.is_program:
-        names = [name for name in ("gems.rb", "Gemfile") if (command.base_directory / name).exists()]
+        names = [name for name in ("gems.rb", "Gemfile") if os.path.exists(command.base_directory / name)]
         # Else Bundler looks for one from the working directory upwards, and runs it.
         environment["BUNDLE_GEMFILE"] = str(command.base_directory / (names or ["Gemfile"])[0])
     return environment

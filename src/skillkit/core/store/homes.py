@@ -155,7 +155,7 @@ class Homes:
         aside = self.folder / f".old-{os.urandom(8).hex()}"
         with suppress(FileNotFoundError):
             os.rename(place, aside)  # whoever comes meanwhile finds all of it or nothing
-        for name in os.listdir(self.folder) if self.folder.is_dir() else ():
+        for name in os.listdir(self.folder) if os.path.isdir(self.folder) else ():
             if name.startswith(".old-"):
                 remove_tree(self.folder / name)
 

@@ -54,7 +54,7 @@ class Secrets:
     def has(self, skill: str, name: str) -> bool:
         """Whether there is a value beside the environment's; none is read."""
         path = _place(secrets_folder(self._environment), skill, name)
-        return (path is not None and path.is_file()) or name in _names_in_keyring().get(skill, ())
+        return (path is not None and os.path.isfile(path)) or name in _names_in_keyring().get(skill, ())
 
     def names(self) -> list[tuple[str, str, str]]:
         """Skill, name and place of every key that is kept."""
@@ -62,7 +62,7 @@ class Secrets:
         folder = secrets_folder(self._environment)
         with suppress(OSError):
             for path in sorted(folder.glob("*/*")) if folder else ():
-                if path.is_file() and is_grantable_name(path.name):
+                if os.path.isfile(path) and is_grantable_name(path.name):
                     found[path.parent.name, path.name] = "folder"
         return sorted((skill, name, place) for (skill, name), place in found.items())
 

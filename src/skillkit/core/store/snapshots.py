@@ -83,7 +83,7 @@ class Snapshots:
     def approved_copy(self, digest: str | None) -> Path | None:
         """What was approved under this digest, to be compared with; None when there is no such copy any more."""
         copy = self.folder / (digest or "")
-        if not digest or not copy.is_dir():
+        if not digest or not os.path.isdir(copy):
             return None
         require_own_folder(self._state_folder, may_be_link=True)
         require_own_folder(self.folder)

@@ -58,7 +58,7 @@ class Materials:
         key = (order.digest, order.folder, order.is_plugin)
         with self._lock:
             known = self._skills.get(key)
-        if known is not None and known.base_directory.is_dir() and known.digest == order.digest:
+        if known is not None and os.path.isdir(known.base_directory) and known.digest == order.digest:
             with suppress(OSError):  # it goes at this very moment
                 os.utime(known.base_directory.parent)  # what is used stays longest
             return known

@@ -39,7 +39,7 @@ class Spool:
 
     def all(self) -> Iterator[Kept]:
         """The oldest first; what cannot be read stays for a person to look at."""
-        if not self.folder.is_dir():
+        if not os.path.isdir(self.folder):
             return
         for path in sorted(self.folder.glob("*.json"), key=os.path.getmtime):
             try:

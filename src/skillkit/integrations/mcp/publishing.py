@@ -209,7 +209,7 @@ def _published_path(folder: Path, relative: str) -> Path | None:
     """Where the file behind this path really is; None for what is not a file, and for a repository's own."""
     path = FilePathResolver.resolve_path(folder, relative)
     inside = (Path(relative), path.relative_to(real_path(folder)))
-    return path if path.is_file() and not any(LEFT_OUT in each.parts for each in inside) else None
+    return path if os.path.isfile(path) and not any(LEFT_OUT in each.parts for each in inside) else None
 
 
 def _entry(skill: SkillMetadata) -> dict[str, Any] | None:

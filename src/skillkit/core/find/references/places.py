@@ -111,7 +111,7 @@ class SkillPlaces:
         if not is_inside(real, str(self.base)):
             return False
         folders = Path(os.path.relpath(real, self.base)).parents
-        return not any(str(folder) != "." and (self.base / folder / SKILL_FILE).exists() for folder in folders)
+        return not any(str(folder) != "." and os.path.exists(self.base / folder / SKILL_FILE) for folder in folders)
 
 
 def _single(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, str | None]:

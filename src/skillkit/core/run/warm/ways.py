@@ -79,6 +79,6 @@ def _is_usual(kind: ScriptCommand, snapshot: Path) -> bool:
         contents = [snapshot / name for name in files]
         if sum(each.stat().st_size for each in contents) > MOST_BYTES:
             return False
-        return not any(unusual.search(each.read_bytes()) for each in contents if each.is_file())
+        return not any(unusual.search(each.read_bytes()) for each in contents if os.path.isfile(each))
     except OSError:
         return False
