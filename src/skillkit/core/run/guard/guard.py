@@ -111,10 +111,9 @@ class Guard:
             require_own_folder(aside)
         with self._lock:
             recovered = self._recover()
-            others = self._journal.going_on()
             looks: list[tuple[_Look, tuple[Place, ...]]] = []
             try:
-                looks.extend(self._look(root, timeout, others, opened, has_mounts=has_mounts) for root in inside)
+                looks.extend(self._look(root, timeout, opened, has_mounts=has_mounts) for root in inside)
             except BaseException:
                 for look, _ in looks:
                     self._let_go(look)
@@ -129,7 +128,7 @@ class Guard:
             around=tuple(each for each in self._protected_paths() if any(is_inside(root, each) for root in inside)),
             looks=tuple(look for look, _ in looks),
             recovered=recovered,
-            keepsakes=tuple(each for look, _ in looks for each in look.before.keepsakes),
+            keepsakes=() if has_mounts else tuple(each for look, _ in looks for each in look.before.keepsakes),
         )
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
@@ -181,23 +180,27 @@ class Guard:
             self._trees.clear()
 
     def _look(
-        self, root: str, timeout: float, others: Sequence[Before], opened: Sequence[str], *, has_mounts: bool
+        self, root: str, timeout: float, opened: Sequence[str], *, has_mounts: bool
     ) -> tuple[_Look, tuple[Place, ...]]:
         """What another run made that goes on is guarded as well, and yet not known: it is to be moved away."""
         tree = self._tree(root)
         began = time.time() - CLOCK_SECONDS
         places = self._seen(tree)
+        others = self._journal.going_on()  # after the look, which may take long: who began meanwhile is among them
         known = [place for place in places if not any(_is_made_meanwhile(place, each) for each in others)]
         closed = [place for place in known if not any(is_inside(place.path, each) for each in opened)]
+        keepsakes = self._keepsakes(() if has_mounts else closed, root, others, opened)
         held = open_place(root)
         try:
             before = Before(
                 judge_opened(held, root),
                 frozenset(place.identity for place in known),
                 # A mount ends when somebody outside replaces what it is on, and then the script can write what came.
-                kept=frozenset(() if has_mounts else (place.path for place in known)),
+                kept=frozenset(
+                    (*(() if has_mounts else (each.path for each in known)), *(each.path for each in keepsakes))
+                ),
                 began=began,
-                keepsakes=() if has_mounts else tuple(keepsakes_of(closed, root)),
+                keepsakes=keepsakes,
                 folders=tree.folders(),
             )
             guarded = tuple(each for each in places if not any(is_inside(each.path, path) for path in opened))
@@ -205,6 +208,16 @@ class Guard:
         except BaseException:
             os.close(held)
             raise
+
+    def _keepsakes(
+        self, places: Sequence[Place], root: str, others: Sequence[Before], opened: Sequence[str]
+    ) -> tuple[Keepsake, ...]:
+        """What another run keeps that goes on is what a person has: by now its script may have changed the file."""
+        kept = {each.path: each for each in keepsakes_of(places, root)}
+        later = self._journal.going_on() if kept else ()  # who began while they were read
+        for run in sorted((*others, *later), key=lambda run: run.began, reverse=True):  # the first has the last word
+            kept |= {each.path: each for each in run.keepsakes if is_inside(each.path, root)}
+        return tuple(each for path, each in kept.items() if not any(is_inside(path, other) for other in opened))
 
     def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
