@@ -25,6 +25,10 @@ PLANT = 'cd "$SKILL_WORKSPACE"; {}; touch free/planted; until [ -e free/begun ];
 WAIT = 'cd "$SKILL_WORKSPACE"; touch free/begun; until [ -e free/over ]; do sleep 0.05; done\n'
 
 
+# What makes a person's folder guarded.
+MARKS = {"an environment": "src/pyvenv.cfg", "a skill": "skills/mine/SKILL.md"}
+
+
 def overlap(folder: Path, way: str, policy: ScriptPolicy) -> dict[str, str]:
     """The second begins when the first has changed the file, and ends after it."""
     workspace = folder / "workspace"
@@ -52,3 +56,26 @@ def overlap(folder: Path, way: str, policy: ScriptPolicy) -> dict[str, str]:
 def test_what_one_script_changed_is_not_put_back_by_another(tmp_path: Path, way: str) -> None:
     assert overlap(tmp_path / "open", WAYS[way], TRUSTED).get("sub/CLAUDE.md") != "good\n"
     assert overlap(tmp_path / "walled", WAYS[way], replace(WALLS, warm="off")).get("sub/CLAUDE.md") == "good\n"
+
+
+@pytest.mark.parametrize("kind", MARKS)
+@pytest.mark.usefixtures("tier")
+def test_a_folder_that_one_script_marked_is_not_taken_away_by_another(tmp_path: Path, kind: str) -> None:
+    """The second begins when the mark is there, and ends before the first: it moves the mark away, and no more."""
+    workspace, mark = tmp_path / "workspace", tmp_path / "workspace" / MARKS[kind]
+    (workspace / "free").mkdir(parents=True)
+    mark.parent.mkdir(parents=True)
+    (mark.parent / "main.py").write_text("mine\n")
+    first = PLANT.format(f"echo evil > {MARKS[kind]}").replace("begun", "over")
+    skill_folder(tmp_path / "demo", "demo", files={"scripts/first.sh": first, "scripts/second.sh": "true\n"})
+    with SkillManager(
+        tmp_path / "demo", "", [], [], workspace=workspace, policy=WALLS, state_dir=tmp_path / "state"
+    ) as manager:
+        run = threading.Thread(target=manager.execute_skill_script, args=("demo", "first"))
+        run.start()
+        assert wait_for((workspace / "free/planted").exists)
+        assert mark.exists(), "it can be planted"
+        assert MARKS[kind] in manager.execute_skill_script("demo", "second").hint
+        (workspace / "free/over").touch()
+        run.join()
+    assert {path.name for path in mark.parent.iterdir()} == {"main.py"}

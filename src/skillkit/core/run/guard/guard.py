@@ -201,7 +201,7 @@ class Guard:
                 ),
                 began=began,
                 keepsakes=keepsakes,
-                folders=tree.folders(),
+                folders=_there(tree, places, known),
             )
             guarded = tuple(each for each in places if not any(is_inside(each.path, path) for path in opened))
             return _Look(tree, before, self._journal.begin(before, timeout), held), guarded
@@ -261,6 +261,12 @@ class Guard:
                 moved += put_back(entry.root.path, changed, self._state_folder)
                 moved += self._move_made(self._tree(entry.root.path), entry)
         return tuple(moved)
+
+
+def _there(tree: Tree, places: Sequence[Place], known: Sequence[Place]) -> frozenset[str]:
+    """The ordinary folders, and those in which another run just put what makes them guarded: a person may have them."""
+    others = {place.path for place in places if place.is_named}.difference(place.path for place in known)
+    return tree.folders() | others if others else tree.folders()
 
 
 def _open_up(root: str, folders: Iterable[str]) -> bool:
