@@ -128,7 +128,7 @@ class Guard:
             around=tuple(each for each in self._protected_paths() if any(is_inside(root, each) for root in inside)),
             looks=tuple(look for look, _ in looks),
             recovered=recovered,
-            keepsakes=() if has_mounts else tuple(each for look, _ in looks for each in look.before.keepsakes),
+            keepsakes=() if has_mounts else tuple(each for look, _ in looks for each in _put_back_alone(look)),
         )
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
@@ -261,6 +261,11 @@ class Guard:
                 moved += put_back(entry.root.path, changed, self._state_folder)
                 moved += self._move_made(self._tree(entry.root.path), entry)
         return tuple(moved)
+
+
+def _put_back_alone(look: _Look) -> Iterable[Keepsake]:
+    """Without what lies at the top: the walls keep that, though another run may have a copy of it."""
+    return (each for each in look.before.keepsakes if os.path.dirname(each.path) != look.tree.root)
 
 
 def _there(tree: Tree, places: Sequence[Place], known: Sequence[Place]) -> frozenset[str]:
