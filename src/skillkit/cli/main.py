@@ -223,7 +223,8 @@ def _show_error(error: click.ClickException | SkillKitError, words: Sequence[str
 
     if isinstance(error, click.UsageError):
         if isinstance(error, click.NoSuchOption):
-            error.possibilities = _near(error.option_name, error.possibilities or ())
+            near = _near(error.option_name, error.possibilities or ())
+            error = click.NoSuchOption(error.option_name, error.message, near, error.ctx)
         error.show()
     elif "--json" in words:
         import json
