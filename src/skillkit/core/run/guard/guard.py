@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.paths import Judged, is_inside, judge, judge_opened, open_place, real_path, require_own_folder
-from skillkit.core.run.guard.places import Place, find_places
+from skillkit.core.run.guard.places import Place, find_places, place_at
 from skillkit.core.run.guard.restore import (
     ASIDE,
     Before,
@@ -166,7 +166,7 @@ class Guard:
         own, tried = real_path(self._state_folder), set[str]()
         while True:
             seen = self._seen(tree, is_after_run=True)
-            closed = [path for path in tree.closed_folders() if path not in tried and path not in before.kept]
+            closed = [path for path in tree.closed_folders() if path not in tried and not _was_closed(path, before)]
             paths = [path for path in _made_places(seen, before, tree, own) if path not in tried]
             tried.update((*closed, *paths))
             if not _open_up(tree.root, closed) and not paths:
@@ -281,6 +281,11 @@ def _open_up(root: str, folders: Iterable[str]) -> bool:
         with suppress(OSError), open_below(root, path) as folder:
             folder.allow_all()
     return bool(closed)
+
+
+def _was_closed(path: str, before: Before) -> bool:
+    """By a person, who wants it so: it was guarded during the run."""
+    return path in before.kept or any(place.identity in before.known for place in place_at(path))
 
 
 def _is_same(root: Judged) -> bool:
