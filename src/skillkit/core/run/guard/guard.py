@@ -201,7 +201,8 @@ class Guard:
                 ),
                 began=began,
                 keepsakes=keepsakes,
-                folders=_there(tree, places, known),
+                folders=tree.folders(),
+                obscured=frozenset({place.path for place in places if place.is_named} - {each.path for each in known}),
             )
             guarded = tuple(each for each in places if not any(is_inside(each.path, path) for path in opened))
             return _Look(tree, before, self._journal.begin(before, timeout), held), guarded
@@ -268,12 +269,6 @@ def _put_back_alone(look: _Look) -> Iterable[Keepsake]:
     return (each for each in look.before.keepsakes if os.path.dirname(each.path) != look.tree.root)
 
 
-def _there(tree: Tree, places: Sequence[Place], known: Sequence[Place]) -> frozenset[str]:
-    """The ordinary folders, and those in which another run just put what makes them guarded: a person may have them."""
-    others = {place.path for place in places if place.is_named}.difference(place.path for place in known)
-    return tree.folders() | others if others else tree.folders()
-
-
 def _open_up(root: str, folders: Iterable[str]) -> bool:
     """Open to their owner again what a script closed: names in it could be used by whoever knows them."""
     closed = [path for path in folders if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
@@ -330,8 +325,7 @@ def _made_places(seen: Sequence[Place], before: Before, tree: Tree, own: str) ->
 
 def _parts(place: Place, before: Before, tree: Tree) -> list[str]:
     """The place; of a folder that was there before, or may have been, only what makes it guarded."""
-    is_new = before.folders is not None and place.path not in before.folders
-    marks = None if is_new else tree.marks_of(place.path)
+    marks = tree.marks_of(place.path) if before.may_have_held(place.path) else None
     return [place.path] if marks is None else marks
 
 
