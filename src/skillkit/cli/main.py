@@ -169,7 +169,7 @@ def _open_closed_streams() -> None:
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
-            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: SIM115 - as long as we live
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
 
 
 def exit_code_of(words: list[str]) -> int:
