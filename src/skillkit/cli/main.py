@@ -156,20 +156,12 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Never shows a traceback for what a user can put right."""
-    _open_closed_streams()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from skillkit.cli.streams import open_closed_streams
+
+        open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(exit_code_of(words))
-
-
-def _open_closed_streams() -> None:
-    """Who starts us without one (`>&-`) wants to hear nothing on it; its number must not become another file's."""
-    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
-        if getattr(sys, name) is None:
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
-            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
 
 
 def exit_code_of(words: list[str]) -> int:
