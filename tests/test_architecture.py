@@ -93,6 +93,7 @@ MAY_WRITE_BY_NAME = {
     "chat/transcript.py": "again to the file that it made, told by device and inode",
     "cli/demo.py": "a new temporary folder",
     "cli/skills/authoring.py": "a new temporary folder",
+    "cli/streams.py": "the null device",
     "core/paths/files.py": "by descriptor",
     "core/paths/temporary.py": "a new temporary folder",
     "core/find/reading.py": "the user's cache",

@@ -207,6 +207,30 @@ def test_a_file_in_a_folder_that_a_person_closed_is_put_back_by_landlock() -> No
         assert said == ""
 
 
+def test_a_folder_that_a_person_closed_stays_closed() -> None:
+    """As an ordinary user, in whichever walls there are; one that a script closes is not left so."""
+    code = """
+        import os, sys
+        sys.path.insert(0, "tests")
+        from pathlib import Path
+        from support.workspaces import run_in
+        workspace = Path("workspace").absolute()
+        modes = {"top/none": 0o000, "top/unlisted": 0o311, "listed": 0o444}
+        for name, mode in modes.items():
+            (workspace / name).mkdir(parents=True)
+            os.chmod(workspace / name, mode)
+        (workspace / "free").mkdir()
+        run_in(workspace, "mkdir free/own; chmod 000 free/own")
+        found = {name: os.stat(workspace / name).st_mode & 0o777 for name in modes}
+        left = [each for each in (workspace / "free").iterdir() if not os.access(each, os.R_OK | os.W_OK | os.X_OK)]
+        if found != modes or left:
+            print(found, left)
+    """
+    with ordinary_user() as folder:
+        shutil.copytree(TESTS / "support", folder / "tests/support", ignore=shutil.ignore_patterns("__pycache__"))
+        assert said_by_user(code, folder) == ""
+
+
 def test_a_folder_of_programs_that_a_script_makes_is_moved_away(
     tmp_path: Path, tier: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,3 +87,41 @@ def test_check_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
     assert max(map(len, sentences)) <= 72 < max(map(len, piped[:-3]))
     assert "".join("".join(sentences).split()) == "".join("".join(piped[:-3]).split()), "the same words"
     assert copied == piped[-3:]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_one_that_nobody_reads(tmp_path: Path, closed: str) -> None:
+    skills = skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "echo out; echo err >&2; exit 3\n"})
+    words = f"run demo run --yes --skills {skills.parent} --state-dir {tmp_path / 'state'}"
+    shell = ["sh", "-c", f'exec "$0" -m skillkit {words} {closed}', sys.executable]
+    ended = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ended.returncode == 3
+    assert ended.stdout == ("" if " >&-" in f" {closed}" else "out\n")
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+def test_output_that_cannot_be_written_is_told_without_a_traceback(tmp_path: Path) -> None:
+    skills = skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "echo out\n"}).parent
+    where = ["--skills", str(skills), "--state-dir", str(tmp_path / "state")]
+    for words in (["list", "--skills", str(skills)], ["run", "demo", "run", "--yes", *where]):
+        with open("/dev/full", "w") as full:
+            ended = subprocess.run(
+                [sys.executable, "-m", "skillkit", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert ended.returncode == 125
+        assert ended.stderr.splitlines()[-1].startswith("skillkit: The output cannot be written: No space left")
+        assert "Traceback" not in ended.stderr
+    seen = [sys.executable, "-m", "skillkit", "audit", "tail", "--json", "--state-dir", str(tmp_path / "state")]
+    told = subprocess.run(seen, capture_output=True, text=True, check=True).stdout
+    assert [kind for kind in ("started", "finished") if f'"{kind}"' in told] == ["started", "finished"]
+
+
+@pytest.mark.parametrize(
+    ("option", "near"), [("--timout", "'--timeout'"), ("--workspace", ""), ("--bogus", ""), ("--hsot", "'--host'")]
+)
+def test_only_an_option_that_is_near_is_advised(capsys: pytest.CaptureFixture[str], option: str, near: str) -> None:
+    assert exit_code_of(["run", "demo", "run", option, "x"]) == 2
+    told = capsys.readouterr().err
+    assert f"No such option '{option}'" in told or f"No such option: {option}" in told
+    assert ("mean" in told, near in told) == (bool(near), True)

@@ -54,6 +54,16 @@ def test_a_folder_is_copied_without_its_git(project: Path, tmp_path: Path, skill
     assert manifest_of(project / "skills/demo").digest == manifest_of(source).digest
 
 
+def test_a_folder_is_not_added_to_itself(project: Path, skillkit: Any) -> None:
+    """Else `remove` would take the only copy there is."""
+    skill = skill_folder(project / "skills", "demo", files={"scripts/run.sh": RUN})
+    for typed in ("./skills", "./skills/demo", "."):
+        told = skillkit("add", typed, code=126)
+        assert "is its source itself" in told["error"]["message"]
+    assert not (project / "skills.lock").exists()
+    assert (skill / "scripts/run.sh").read_text() == RUN
+
+
 def test_a_folder_too_deep_is_refused_and_not_cut(project: Path, tmp_path: Path, skillkit: Any) -> None:
     folder = skill_folder(tmp_path / "mine", "demo")
     for _ in range(110):

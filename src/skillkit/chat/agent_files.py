@@ -61,7 +61,8 @@ def agent_path(named: str, settings: Settings) -> Path:
         return own
     if os.path.isfile(path):
         return path.absolute()
-    raise ConfigurationError(f"There is no agent file {str(path)!r}, nor {str(own)!r}. Name one that exists.")
+    elsewhere = f", nor {str(own)!r}" if own is not None and path.suffix != ".toml" else ""
+    raise ConfigurationError(f"There is no agent file {str(path)!r}{elsewhere}. Name one that exists.")
 
 
 def open_agent_file(path: Path, settings: Settings) -> AgentFile:

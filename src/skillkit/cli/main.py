@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -38,6 +40,7 @@ EXIT_CODES: dict[type[SkillKitError], int] = {
     ScriptPermissionError: REFUSED,
     SandboxUnavailableError: REFUSED,
 }
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 HOW_TO_APPROVE = "To approve it, run it in a terminal, or look at it first and add --yes."
 HOW_TO_APPROVE_RUNS = (
     "To approve it, run it in a terminal, add --yes for this one run, trust the skill ('skillkit trust add SKILL'), "
@@ -153,6 +156,10 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Never shows a traceback for what a user can put right."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from skillkit.cli.streams import open_closed_streams
+
+        open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(exit_code_of(words))
 
@@ -173,6 +180,15 @@ def exit_code_of(words: list[str]) -> int:
         # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
         sys.stdout = None
         return 0
+    except OSError as error:
+        if error.errno not in UNWRITABLE or error.filename is not None:
+            raise
+        sys.stdout = None
+        with suppress(OSError):
+            click.echo(
+                f"skillkit: The output cannot be written: {error.strerror}. Write it to another place.", err=True
+            )
+        return OWN_FAILURE
     return code if isinstance(code, int) else 0
 
 
@@ -198,6 +214,9 @@ def _show_error(error: click.ClickException | SkillKitError, words: Sequence[str
     from skillkit.core.values.text import visible
 
     if isinstance(error, click.UsageError):
+        if isinstance(error, click.NoSuchOption):
+            near = _near(error.option_name, error.possibilities or ())
+            error = click.NoSuchOption(error.option_name, error.message, near, error.ctx)
         error.show()
     elif "--json" in words:
         import json
@@ -212,3 +231,11 @@ def _show_error(error: click.ClickException | SkillKitError, words: Sequence[str
         click.echo(f"skillkit: {visible(str(error))}", err=True)
         if isinstance(error, ApprovalUnavailableError):
             click.echo(f"skillkit: {HOW_TO_APPROVE_RUNS if words[:1] == ['run'] else HOW_TO_APPROVE}", err=True)
+
+
+def _near(option: str, options: Iterable[str]) -> list[str]:
+    """Compared without the dashes, which every option has: advice that is wrong is worse than none."""
+    import difflib
+
+    names = {each.lstrip("-"): each for each in options}
+    return [names[name] for name in difflib.get_close_matches(option.lstrip("-"), names)]

@@ -176,6 +176,8 @@ def _unreadable_reason(place: Place, error: OSError) -> str:
         return "a project's file may not be a link. Replace the link by a copy."
     if isinstance(error, FileNotFoundError):
         return f"it is not there. Create it, or leave {CONFIG_VARIABLE} out."
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder. Replace it by a text file."
     return f"{error.strerror}. Make it readable for this user."
 
 

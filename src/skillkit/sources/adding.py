@@ -81,6 +81,15 @@ def _added(
             f"'skillkit update {content.name}' takes a newer version of what is locked; "
             f"'skillkit remove {content.name}' makes room."
         )
+    if (
+        source.kind == "folder"
+        and there is not None
+        and os.path.samefile(home.base / source.place / content.path, place)
+    ):
+        raise SourceRefusedError(
+            f"{content.name!r} is not added: {place} is its source itself. Nothing was changed. A skill that lies "
+            "there is found without being added; add from another folder."
+        )
     signature = home.signature_of(content, place)
     change = change_for(content, place, there)
     locked = locked_as(source, content, signature, folder)

@@ -111,7 +111,7 @@ def test_what_is_no_file_of_a_key_is_refused(folder: Path) -> None:
 def test_a_skills_name_leads_nowhere_else(folder: Path, skill: str) -> None:
     kept(folder)
     assert Secrets().value(skill, "API_KEY") is None
-    with pytest.raises(ConfigurationError, match="no name for it"):
+    with pytest.raises(ConfigurationError, match="No key is kept"):
         Secrets().keep(skill, "API_KEY", "value")
     assert Secrets().remove(skill, "API_KEY") == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from skillkit.core.exceptions import ConfigurationError
@@ -115,3 +117,18 @@ def test_any_host_is_public() -> None:
 @pytest.mark.parametrize("text", ["a.example.org", "*.example.org:8443", "*", "[2606:2800::1]:8443", "2606:2800::1"])
 def test_a_rule_is_written_as_it_is_read(text: str) -> None:
     assert str(HostRule.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("typed", "host"),
+    [
+        ("https://api.example.com/v1", "api.example.com"),
+        ("http://host.example.com:8443/", "host.example.com:8443"),
+        ("api.example.com/", "api.example.com"),
+        ("https://me:key@api.example.com", "api.example.com"),
+        ("http://x y", "api.example.com, "),
+    ],
+)
+def test_who_types_the_address_of_a_page_is_told_its_host(typed: str, host: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"more than a host.* Write {re.escape(host)}"):
+        HostRule.parse(typed)

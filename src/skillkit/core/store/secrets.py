@@ -137,8 +137,13 @@ def _require_own(path: Path, seen: os.stat_result, forbidden: int) -> None:
 
 
 def _require_keepable(skill: str, name: str, value: str) -> None:
-    if not is_grantable_name(name) or _place(Path("/"), skill, name) is None:
-        raise ConfigurationError(f"No key is kept as {name!r} of {skill!r}: one of the two is no name for it.")
+    if not is_grantable_name(name):
+        raise ConfigurationError(
+            f"No key is kept as {name!r}: it is no name of a variable, or it steers what a program loads or where it "
+            "connects, and could never be granted. Choose another name, as SERVICE_API_KEY."
+        )
+    if _place(Path("/"), skill, name) is None:
+        raise ConfigurationError(f"No key is kept for {skill!r}: no skill can have that name. See 'skillkit list'.")
     if not value or "\0" in value or len(os.fsencode(value)) > VALUE_BYTES:
         raise ConfigurationError(f"A key has 1 to {VALUE_BYTES:,} bytes and no NUL; this one does not. Give another.")
 

@@ -55,6 +55,7 @@ class HostRule:
     @classmethod
     def parse(cls, text: str, *, is_private: bool = False) -> HostRule:
         """The rule in a text; what could be read in two ways is refused."""
+        _refuse_address_of_page(text)
         written, port = _without_port(text)
         bare = written.removeprefix(_BELOW)
         name = written if written == ANY else host_name(bare)
@@ -160,6 +161,15 @@ def is_inner_name(name: str) -> bool:
     labels = name.split(".")
     is_inner = len(labels) == 1 or labels[-1] in _INNER_NAMES or ".".join(labels[-2:]) in _INNER_NAMES
     return is_inner and not is_address(name)
+
+
+def _refuse_address_of_page(text: str) -> None:
+    """What people copy from a browser; they are told what of it is the host."""
+    host = text.partition("://")[2] or text
+    host = host.partition("/")[0].rpartition("@")[2]
+    if host != text and ("://" in text or "/" in text):
+        write = f"Write {host}" if host_name(host.partition(":")[0]) else f"Write {_FORMS}"
+        raise ConfigurationError(f"{text!r} is more than a host, which is named without scheme and path. {write}.")
 
 
 def _without_port(text: str) -> tuple[str, int | None]:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.paths import Judged, is_inside, judge, judge_opened, open_place, real_path, require_own_folder
-from skillkit.core.run.guard.places import Place, find_places
+from skillkit.core.run.guard.places import Place, find_places, place_at
 from skillkit.core.run.guard.restore import (
     ASIDE,
     Before,
@@ -111,10 +111,9 @@ class Guard:
             require_own_folder(aside)
         with self._lock:
             recovered = self._recover()
-            others = self._journal.going_on()
             looks: list[tuple[_Look, tuple[Place, ...]]] = []
             try:
-                looks.extend(self._look(root, timeout, others, opened, has_mounts=has_mounts) for root in inside)
+                looks.extend(self._look(root, timeout, opened, has_mounts=has_mounts) for root in inside)
             except BaseException:
                 for look, _ in looks:
                     self._let_go(look)
@@ -129,7 +128,7 @@ class Guard:
             around=tuple(each for each in self._protected_paths() if any(is_inside(root, each) for root in inside)),
             looks=tuple(look for look, _ in looks),
             recovered=recovered,
-            keepsakes=tuple(each for look, _ in looks for each in look.before.keepsakes),
+            keepsakes=() if has_mounts else tuple(each for look, _ in looks for each in _put_back_alone(look)),
         )
 
     def end(self, guarded: Guarded) -> tuple[SetAside, ...]:
@@ -167,7 +166,7 @@ class Guard:
         own, tried = real_path(self._state_folder), set[str]()
         while True:
             seen = self._seen(tree, is_after_run=True)
-            closed = [path for path in tree.closed_folders() if path not in tried and path not in before.kept]
+            closed = [path for path in tree.closed_folders() if path not in tried and not _was_closed(path, before)]
             paths = [path for path in _made_places(seen, before, tree, own) if path not in tried]
             tried.update((*closed, *paths))
             if not _open_up(tree.root, closed) and not paths:
@@ -181,30 +180,45 @@ class Guard:
             self._trees.clear()
 
     def _look(
-        self, root: str, timeout: float, others: Sequence[Before], opened: Sequence[str], *, has_mounts: bool
+        self, root: str, timeout: float, opened: Sequence[str], *, has_mounts: bool
     ) -> tuple[_Look, tuple[Place, ...]]:
         """What another run made that goes on is guarded as well, and yet not known: it is to be moved away."""
         tree = self._tree(root)
         began = time.time() - CLOCK_SECONDS
         places = self._seen(tree)
+        others = self._journal.going_on()  # after the look, which may take long: who began meanwhile is among them
         known = [place for place in places if not any(_is_made_meanwhile(place, each) for each in others)]
         closed = [place for place in known if not any(is_inside(place.path, each) for each in opened)]
+        keepsakes = self._keepsakes(() if has_mounts else closed, root, others, opened)
         held = open_place(root)
         try:
             before = Before(
                 judge_opened(held, root),
                 frozenset(place.identity for place in known),
                 # A mount ends when somebody outside replaces what it is on, and then the script can write what came.
-                kept=frozenset(() if has_mounts else (place.path for place in known)),
+                kept=frozenset(
+                    (*(() if has_mounts else (each.path for each in known)), *(each.path for each in keepsakes))
+                ),
                 began=began,
-                keepsakes=() if has_mounts else tuple(keepsakes_of(closed, root)),
+                keepsakes=keepsakes,
                 folders=tree.folders(),
+                obscured=frozenset({place.path for place in places if place.is_named} - {each.path for each in known}),
             )
             guarded = tuple(each for each in places if not any(is_inside(each.path, path) for path in opened))
             return _Look(tree, before, self._journal.begin(before, timeout), held), guarded
         except BaseException:
             os.close(held)
             raise
+
+    def _keepsakes(
+        self, places: Sequence[Place], root: str, others: Sequence[Before], opened: Sequence[str]
+    ) -> tuple[Keepsake, ...]:
+        """What another run keeps that goes on is what a person has: by now its script may have changed the file."""
+        kept = {each.path: each for each in keepsakes_of(places, root)}
+        later = self._journal.going_on() if kept else ()  # who began while they were read
+        for run in sorted((*others, *later), key=lambda run: run.began, reverse=True):  # the first has the last word
+            kept |= {each.path: each for each in run.keepsakes if is_inside(each.path, root)}
+        return tuple(each for path, each in kept.items() if not any(is_inside(path, other) for other in opened))
 
     def _seen(self, tree: Tree, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What the tree has, and of the paths that are protected wherever they lie those that lie in it."""
@@ -250,6 +264,11 @@ class Guard:
         return tuple(moved)
 
 
+def _put_back_alone(look: _Look) -> Iterable[Keepsake]:
+    """Without what lies at the top: the walls keep that, though another run may have a copy of it."""
+    return (each for each in look.before.keepsakes if os.path.dirname(each.path) != look.tree.root)
+
+
 def _open_up(root: str, folders: Iterable[str]) -> bool:
     """Open to their owner again what a script closed: names in it could be used by whoever knows them."""
     closed = [path for path in folders if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
@@ -257,6 +276,11 @@ def _open_up(root: str, folders: Iterable[str]) -> bool:
         with suppress(OSError), open_below(root, path) as folder:
             folder.allow_all()
     return bool(closed)
+
+
+def _was_closed(path: str, before: Before) -> bool:
+    """By a person, who wants it so: it was guarded during the run."""
+    return path in before.kept or any(place.identity in before.known for place in place_at(path))
 
 
 def _is_same(root: Judged) -> bool:
@@ -301,8 +325,7 @@ def _made_places(seen: Sequence[Place], before: Before, tree: Tree, own: str) ->
 
 def _parts(place: Place, before: Before, tree: Tree) -> list[str]:
     """The place; of a folder that was there before, or may have been, only what makes it guarded."""
-    is_new = before.folders is not None and place.path not in before.folders
-    marks = None if is_new else tree.marks_of(place.path)
+    marks = tree.marks_of(place.path) if before.may_have_held(place.path) else None
     return [place.path] if marks is None else marks
 
 

@@ -65,6 +65,13 @@ class Before(NamedTuple):
     keepsakes: tuple[Keepsake, ...] = ()
     folders: frozenset[str] | None = None
     """The ordinary folders, where they are known."""
+    obscured: frozenset[str] = frozenset()
+    """Folders that another run's script had just made guarded, or closed: they and what they hold may be a person's."""
+
+    def may_have_held(self, folder: str) -> bool:
+        """Whether it was there, as far as anybody knows."""
+        is_known = self.folders is None or folder in self.folders
+        return is_known or any(is_inside(folder, each) for each in self.obscured)
 
     def moved(self, was: str, now: Judged) -> Before:
         """The same of a folder that is called otherwise by now."""
@@ -77,6 +84,7 @@ class Before(NamedTuple):
             kept=frozenset(now.path + path[start:] for path in self.kept),
             keepsakes=tuple(each._replace(path=now.path + each.path[start:]) for each in self.keepsakes),
             folders=None if self.folders is None else frozenset(now.path + path[start:] for path in self.folders),
+            obscured=frozenset(now.path + path[start:] for path in self.obscured),
         )
 
 
