@@ -218,6 +218,12 @@ def test_paths_are_looked_at_alike_on_every_python() -> None:
     assert asked == []
 
 
+def test_python_is_parsed_in_one_place() -> None:
+    """Threads that parse at once upset each other, in CPython and in the filters of warnings."""
+    parsing = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if "ast.parse(" in path.read_text()}
+    assert parsing == {"core/models/detect/languages.py"}
+
+
 def test_every_test_that_is_called_slow_exists() -> None:
     for prefix in LONG:
         path, _, name = prefix.partition("::")

@@ -67,6 +67,9 @@ class Load:
                 )
             except SkillKitError as error:
                 outcome = error
+            except Exception as error:  # noqa: BLE001 - whatever is not ours is wrong, and the others go on
+                self.tallies[name].wrong.append(repr(error))
+                continue
             self._note(name, outcome, word, began)
 
     async def _in_loop(self, until: float) -> None:
@@ -89,6 +92,9 @@ class Load:
             outcome: Outcome = await run
         except SkillKitError as error:
             outcome = error
+        except Exception as error:  # noqa: BLE001 - as above
+            self.tallies[name].wrong.append(repr(error))
+            return
         self._note(name, outcome, word, began)
 
     def _next(self) -> tuple[str, Kind, str]:

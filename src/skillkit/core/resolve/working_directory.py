@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-import warnings
 from collections.abc import Iterator
 
+from skillkit.core.models.detect.languages import parse_python
 from skillkit.core.models.shell import commands_in
 
 __all__ = ["starts_in_skill"]
@@ -82,9 +82,7 @@ def _names_own(literal: str, files: set[str], folders: set[str], *, may_be_word:
 def _python(text: str) -> list[tuple[str, bool]] | None:
     """None for what is no Python that can be read."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     named = dict(_assigned(tree))

@@ -113,6 +113,22 @@ def test_what_cannot_be_parsed_is_said_to_be_so_at_its_line(text: str, line: int
     assert seen == [Finding("obfuscation", UNREADABLE, line), Snippet("unparsed python", text, 7)]
 
 
+def test_threads_that_parse_meanwhile_upset_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to Python 3.12 all threads share one count of how deep a tree is; one that is upset raises SystemError."""
+    parse, falls = ast.parse, [SystemError("recursion depth mismatch")] * 2
+
+    def upset(text: str) -> ast.Module:
+        if falls:
+            raise falls.pop()
+        return parse(text)
+
+    monkeypatch.setattr(ast, "parse", upset)
+    assert [seen.line for seen in python_seen("eval(x)")] == [1]
+    assert falls == []
+    falls[:] = [SystemError("recursion depth mismatch")] * 100
+    assert list(python_seen("1", 7)) == [Finding("obfuscation", UNREADABLE, 7), Snippet("unparsed python", "1", 7)]
+
+
 def test_parsing_gives_no_warning() -> None:
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from functools import lru_cache
 
 TYPE_CHECKING = False
@@ -122,17 +123,23 @@ def language_of(suffix: str, first_line: str) -> str | None:
     return by_shebang[0]
 
 
-_warnings_lock = threading.Lock()
+_parsing = threading.Lock()
+PARSE_ATTEMPTS = 5
 
 
-def parse_python(text: str) -> ast.Module:
+def parse_python(text: str | bytes) -> ast.Module:
     """Without the warnings that odd code gives: they would reach the person as if skillkit had written them.
 
-    SyntaxError, ValueError, RecursionError or MemoryError for what is no Python.
+    SyntaxError, ValueError, RecursionError or MemoryError for what is no Python. One at a time: all threads share the
+    filters of warnings, and up to Python 3.12 the count of how deep a tree is (CPython's gh-106905). Whoever else
+    parses meanwhile can still upset that count, so it is tried again.
     """
     import ast  # most who ask for a language parse nothing
     import warnings
 
-    with _warnings_lock, warnings.catch_warnings():
+    with _parsing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(text)
+        for _ in range(PARSE_ATTEMPTS):
+            with suppress(SystemError):
+                return ast.parse(text)
+    raise ValueError("Python could not make a tree of it")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from skillkit.core.models.detect.languages import parse_python
 from skillkit.core.run.sandbox.waiting import Hook
 from skillkit.core.run.warm.spare import Told
 
@@ -77,7 +78,7 @@ def imports_ahead(script: Path, beside: frozenset[str]) -> tuple[Import, ...]:
     try:
         if script.stat().st_size > LONGEST_SCRIPT:
             return ()
-        tree = ast.parse(script.read_bytes())
+        tree = parse_python(script.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return tuple(_leading(tree.body, beside))
