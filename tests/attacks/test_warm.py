@@ -350,7 +350,8 @@ word=${1:-first}
 for place in /tmp /dev/shm /run /var/tmp "$SKILL_WORK_DIR" "/proc/$$/fd"; do
   [ -d "$place" ] && { case "$place" in "$SKILL_WORK_DIR") ;; *) echo "${place/$$/}" ;; esac; ls -A "$place"; echo "$word" > "$place/left"; } 2>&1
 done
-echo "${LEFT-nothing} $(type -t left) $(alias) $(hash 2>&1) $(ipcs -m 2>&1 | wc -l) $(ls /proc | grep -c '^[0-9]')"
+processes=(/proc/[0-9]*)
+echo "${LEFT-nothing} $(type -t left) $(alias) $(hash 2>&1) $(ipcs -m 2>&1 | wc -l) ${#processes[@]}"
 ipcmk -M 100 >/dev/null 2>&1
 export LEFT=$word; left() { :; }; export -f left; alias left=x
 setsid sleep 30 >/dev/null 2>&1 </dev/null &
