@@ -21,6 +21,7 @@ from support.running import wait_for
 from skillkit import ScriptExecutionResult, SkillManager
 from skillkit.core.run.hosts import way_out
 from skillkit.core.run.hosts.proxy import Proxy
+from skillkit.core.run.warm import attaching
 from skillkit.testing import skill_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are of Linux")
@@ -76,7 +77,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostWorld
 class Left:
     """What this process has now that it had not before: threads of ours, and whatever is open.
 
-    The one helper stays for the next run; one that a busy machine kept from answering is replaced by another.
+    The helpers of this process stay for its next run: who opens the way out, and who attaches what comes late to warm
+    runs.
     """
 
     def __init__(self) -> None:
@@ -88,8 +90,8 @@ class Left:
         for number in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):
                 found.add(os.readlink(f"/proc/self/fd/{number}"))
-        helper = way_out._DOOR._helper
-        own = {f"socket:[{os.fstat(helper.fileno()).st_ino}]"} if helper is not None else set()
+        helpers = filter(None, (way_out._DOOR._helper, attaching._helper._socket))
+        own = {f"socket:[{os.fstat(each.fileno()).st_ino}]" for each in helpers}
         return {each for each in found - own if not each.startswith("/proc/")}
 
     def __call__(self) -> set[str]:
