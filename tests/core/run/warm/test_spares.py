@@ -18,6 +18,7 @@ from support.running import anybody_runs, made_manager, records_of, wait_for
 from support.warm_runs import WARM, needs_spares, wait_for_spare
 
 from skillkit import ScriptPolicy, SkillManager
+from skillkit.core.run.warm import spare as one
 from skillkit.core.run.warm import spares as module
 from skillkit.core.run.warm.spare import Spare, _proportional, _tree
 from skillkit.core.run.warm.spares import spares
@@ -59,6 +60,14 @@ def test_one_that_is_not_ready_yet_is_taken_over(tmp_path: Path) -> None:
         wait_for(lambda: spares._kept or spares._making)
         result = manager.execute_skill_script("demo", "run")
         assert (result.stdout, result.isolation.start) == ("1\n", "warm")
+
+
+def test_a_machine_that_let_us_wait_ends_no_run_that_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ready(tmp_path, "import sys\nprint('begun')\nsys.exit(3)\n") as manager:
+        monkeypatch.setattr(one, "TAKE_SECONDS", -1.0)  # time is over before anybody could look
+        monkeypatch.setattr(one, "LOOK_SECONDS", 10.0)
+        result = manager.execute_skill_script("demo", "run")
+        assert (result.stdout, result.exit_code, result.isolation.start) == ("begun\n", 3, "warm")
 
 
 def test_closing_leaves_nothing(tmp_path: Path) -> None:

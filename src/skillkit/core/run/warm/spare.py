@@ -250,8 +250,7 @@ class Spare:
                 open_way_out(self._inside)
             _send(self._orders.fileno(), request.order)
             self._orders.close()
-            while not (self.is_taken or self.is_spoiled or time.monotonic() > until or is_stopped()):
-                self.look(LOOK_SECONDS)
+            self._wait_for_begin(is_stopped)
         except (OSError, Unready):
             self.is_spoiled = True
         except BaseException:
@@ -269,6 +268,13 @@ class Spare:
             self.look(LOOK_SECONDS)
             if self.is_spoiled or time.monotonic() > until or is_stopped():
                 raise Unready("it was not ready in time")
+
+    def _wait_for_begin(self, is_stopped: Callable[[], bool]) -> None:
+        """Looks once more when time is over: a machine that let us wait is no reason to kill what has begun."""
+        until, is_late = time.monotonic() + TAKE_SECONDS, False
+        while not (self.is_taken or self.is_spoiled or is_late or is_stopped()):
+            is_late = time.monotonic() > until
+            self.look(LOOK_SECONDS)
 
     def _began_at_last(self) -> bool:
         """Whether the script began after nobody waited for it any more: then this was its run, and it is killed."""
