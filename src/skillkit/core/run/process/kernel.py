@@ -194,7 +194,7 @@ def holds_inherited_end(pid: int, pipes: tuple[int, ...]) -> bool:
     """Whether `pid` has a write end of these pipes from a process we started.
 
     Copies that a fork of this program makes, and children of it that are about to exec, have theirs marked
-    close-on-exec, as they were made; only what came through exec is not.
+    close-on-exec, as they were made; only what came through exec is not. OSError where descriptors are short.
     """
     names = {f"pipe:[{os.fstat(fd).st_ino}]" for fd in pipes}
     try:
@@ -203,7 +203,9 @@ def holds_inherited_end(pid: int, pipes: tuple[int, ...]) -> bool:
             and _flags(pid, fd) & (os.O_ACCMODE | os.O_CLOEXEC) == os.O_WRONLY
             for fd in os.listdir(f"/proc/{pid}/fd")
         )
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", 0) in SHORTAGES:
+            raise
         return False
 
 

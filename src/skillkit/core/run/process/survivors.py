@@ -68,6 +68,7 @@ MARKER_NAME = "SKILLKIT_RUN"
 MARK_BYTES = 8
 GIVE_UP_SECONDS = 2.0  # without finding one more
 HARD_LIMIT_SECONDS = 6.0
+SHORT_SECONDS = 30.0  # while other runs have all descriptors: they end, and then it can be looked again
 NEWEST = 4  # pids looked at first: in a storm, the others are mostly gone
 EXEC_GLIMPSE_SECONDS = 0.0003  # how long to look away from a process that is in the middle of exec
 EXEC_SECONDS = 0.25  # what takes longer is not an exec, but a process that will not be seen through
@@ -246,9 +247,10 @@ class _Hunt:
         self._struck: set[int] = set()
         self._tree = tree
         self._uncounted_group = uncounted_group
-        self.is_late = False
+        self.is_late = self._is_short = False
         self._hard_limit = time.monotonic() + HARD_LIMIT_SECONDS
         self._give_up = time.monotonic() + GIVE_UP_SECONDS
+        self._short_limit = time.monotonic() + SHORT_SECONDS
         self._dying: list[int] = []
         self._tip = since
         self.suspects = self._newcomers(newest)
@@ -259,7 +261,7 @@ class _Hunt:
         self._follow()
         looks, held_until = 0, time.monotonic() + HELD_SECONDS
         while not has_hung_up(*self._tree.pipes):
-            struck = len(self._struck)
+            struck, self._is_short = len(self._struck), False
             if looks > 0:  # first give way to children of other runs: until they exec, they hold copies
                 self._strike_holders()
             self.suspects = self._newcomers(last_pid())
@@ -267,10 +269,14 @@ class _Hunt:
             looks, now = looks + 1, time.monotonic()
             if len(self._struck) > struck:
                 looks, held_until = 0, now + HELD_SECONDS
-            elif self.is_late or (now > held_until and looks > HELD_LOOKS):
+            elif self.is_late or (now > held_until and looks > HELD_LOOKS and not self._is_waiting(now)):
                 return False
             time.sleep(0.001)
         return not self.is_late
+
+    def _is_waiting(self, now: float) -> bool:
+        """While other runs have all descriptors nobody can be looked at: who holds a pipe may be there all the same."""
+        return self._is_short and now < self._short_limit
 
     def close(self) -> None:
         for pidfd in self._dying:
@@ -291,7 +297,7 @@ class _Hunt:
 
     def _listed(self) -> set[int]:
         """All pids there are; waits while it is only descriptors that are short."""
-        while not (pids := all_pids()) and proc_shows_our_pids() and time.monotonic() < self._give_up:
+        while not (pids := all_pids()) and proc_shows_our_pids() and time.monotonic() < self._short_limit:
             time.sleep(0.001)
         self.is_late = self.is_late or not pids
         return pids
@@ -317,7 +323,8 @@ class _Hunt:
             else:
                 break
             self.suspects = unsure + self._newcomers(last_pid())
-            if self.suspects and time.monotonic() > self._give_up:
+            now = time.monotonic()
+            if self.suspects and now > self._give_up and not self._is_waiting(now):
                 self.is_late = True
                 break
         for pidfd in self._dying:
@@ -376,12 +383,19 @@ class _Hunt:
 
     def _strike_holders(self) -> None:
         """Kill those that cleared their environment but are given away by a pipe of ours."""
-        for pid in all_pids() - {self._tree.pid, os.getpid()}:
+        pids = all_pids()
+        self._is_short = self._is_short or not pids
+        for pid in pids - {self._tree.pid, os.getpid()}:
             try:
                 pidfd = os.pidfd_open(pid)
-            except OSError:
+            except OSError as error:
+                self._is_short = self._is_short or error.errno in SHORTAGES
                 continue
-            if holds_inherited_end(pid, self._tree.pipes) and not is_over(pidfd):
+            try:
+                is_holder = holds_inherited_end(pid, self._tree.pipes)
+            except OSError:
+                self._is_short, is_holder = True, False
+            if is_holder and not is_over(pidfd):
                 self._kill(pid, pidfd)
             else:
                 os.close(pidfd)
