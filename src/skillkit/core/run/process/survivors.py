@@ -43,6 +43,7 @@ from skillkit.core.run.process.kernel import (
     parent_of,
     proc_shows_our_pids,
 )
+from skillkit.core.run.process.quiet import Quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,10 +73,6 @@ SHORT_SECONDS = 30.0  # while other runs have all descriptors: they end, and the
 NEWEST = 4  # pids looked at first: in a storm, the others are mostly gone
 EXEC_GLIMPSE_SECONDS = 0.0003  # how long to look away from a process that is in the middle of exec
 EXEC_SECONDS = 0.25  # what takes longer is not an exec, but a process that will not be seen through
-BRIEF_SECONDS = 0.001  # a look in which nobody can be born, fork and be gone unseen
-BRIEF_LOOKS = 4  # of these in a row find nobody of ours: then there is nobody
-LOOKS = 4  # of any length, where a busy machine allows no brief ones,
-LOOKS_SECONDS = 0.05  # and how long they must have gone on
 HELD_SECONDS = 0.1  # how long a pipe may stay open, at least, with nobody found who holds it
 HELD_LOOKS = 5  # and how many looks there must have been
 PROBE_LIMIT = 1_024  # pids; asking for more one by one costs more than listing /proc
@@ -215,26 +212,6 @@ def kill_group(tree: Tree) -> None:
             os.killpg(tree.pid, signal.SIGKILL)
 
 
-class _Quiet:
-    """Looks in a row that found nobody of ours, though some were gone who may have left a successor."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-        self._looks = self._brief_looks = 0
-
-    def add(self, began: float) -> None:
-        self._looks += 1
-        self._brief_looks += time.monotonic() - began < BRIEF_SECONDS
-
-    def is_enough(self) -> bool:
-        if self._brief_looks >= BRIEF_LOOKS:
-            return True
-        return self._looks >= LOOKS and not self.is_shorter_than(LOOKS_SECONDS)
-
-    def is_shorter_than(self, seconds: float) -> bool:
-        return time.monotonic() - self._since < seconds
-
-
 class _Hunt:
     """One pursuit: every suspect once, then the tip of the pids for as long as it brings up ours.
 
@@ -307,14 +284,14 @@ class _Hunt:
 
         With nobody of ours, and a stranger behind every pid, there is nobody who could have made more.
         """
-        quiet = _Quiet()
+        quiet = Quiet()
         while self.suspects and not quiet.is_enough():
             began, struck = time.monotonic(), len(self._struck)
             unsure = self._look()
             if len(self._struck) > struck:
                 kill_group(self._tree)
                 self._give_up = min(time.monotonic() + GIVE_UP_SECONDS, self._hard_limit)
-                quiet = _Quiet()
+                quiet = Quiet()
             elif unsure:
                 time.sleep(EXEC_GLIMPSE_SECONDS)
                 unsure = unsure if quiet.is_shorter_than(EXEC_SECONDS) or self._is_short else []
