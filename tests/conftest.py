@@ -8,12 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
-
-# How fast inputs are made says how busy the machine is, and nothing about us.
-settings.register_profile("skillkit", suppress_health_check=[HealthCheck.too_slow], deadline=None)
-settings.load_profile("skillkit")
 
 pytest_plugins = ["support.databases", "support.tier_watch", "support.warm_runs"]
 

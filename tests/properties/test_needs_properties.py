@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.growth import grows_fast, repeated
 
@@ -48,6 +48,7 @@ ANY = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # how fast inputs are made says how busy the machine is
 @example(files={}, metadata=None, requires=None, script="\0")
 @given(files=st.dictionaries(NAMES, CONTENT, max_size=5), metadata=ANY, requires=ANY, script=st.one_of(st.none(), NAMES, st.text()))  # fmt: skip
 def test_any_bytes_in_any_file_give_needs(
