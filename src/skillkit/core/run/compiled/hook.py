@@ -62,11 +62,11 @@ def begin(loader) -> None:
     import zipimport  # loaded already, by Python itself
 
     shown = os.environ.pop(VARIABLE)
+    table = loader.get_data(f"{shown}/{TABLE}")  # first: since Python 3.13 it reads the archive's list again
     sys.path.remove(shown)
     sys.path_importer_cache.pop(shown, None)
     getattr(zipimport, "_zip_directory_cache", {}).pop(shown, None)
     sys.modules.pop(NAME, None)
-    table = loader.get_data(f"{shown}/{TABLE}")
     os.close(int(shown.rpartition("/")[2]))
     place(os.environ[FOLDER], table)
     _show_without(f"{VARIABLE}={shown}\0".encode())
