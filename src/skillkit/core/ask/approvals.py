@@ -103,7 +103,7 @@ class _EqualQuestions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asked: dict[tuple[str, object], _Question] = {}
-        self._spent: dict[tuple[str, float], None] = {}
+        self._spent: dict[int, None] = {}
 
     def put(
         self, request: OptionRequest, approver: Approver, cancel: Cancel, is_for_one: Callable[[OptionAnswer], bool]
@@ -143,8 +143,11 @@ class _EqualQuestions:
             question.is_over.set()
 
     def spend(self, answer: OptionAnswer) -> None:
-        """Two answers to the same question differ in when they were given; handed in again, it is the same one."""
-        spent = (answer.request_id, answer.answered_at)
+        """Two answers to the same question differ in when they were given; handed in again, it is the same one.
+
+        What is kept of each is a number, which is small; where two ever had the same one, the second is refused.
+        """
+        spent = hash((answer.request_id, answer.answered_at))
         with self._lock:
             if spent in self._spent:
                 raise ScriptRefusedError.because("The answer was for one run and has been used", "Ask again.")
