@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from skillkit.core.run import process as process_module
-from skillkit.core.run.process import ProcessRequest, run_process
+from skillkit.core.run.process import ProcessRequest, run_process, survivors
 from skillkit.core.run.sandbox.base import descriptor
 from skillkit.core.values.runs import ProcessExit, RunControl
 
@@ -558,3 +558,18 @@ def test_the_plain_way_ends_in_time_and_on_demand(monkeypatch: pytest.MonkeyPatc
     assert (cancelled.status, cancelled.timed_out, cancelled.cancelled) == (-9, False, True)
     with pytest.raises(RuntimeError, match=r"no more of stdout: b'text\\n'"):
         run_process(request_for("/bin/bash", "-c", "echo text; sleep 60"), RunControl(on_output=refuse))
+
+
+def test_what_was_found_out_about_processes_is_kept_only_while_there_are_runs() -> None:
+    kept: list[int] = []
+
+    def look(*_: object) -> None:
+        for _number in range(3):
+            bash("setsid sleep 60 & exit 0")
+        kept.append(len(survivors._census._seen))
+
+    bash("exit 0")
+    before = len(survivors._census._seen)
+    run_process(request_for("/bin/bash", "-c", "echo go; sleep 0.1"), RunControl(on_output=look))
+    assert (before, len(survivors._census._seen)) == (0, 0)
+    assert kept[0] >= 3, "control: while another one runs, it is"

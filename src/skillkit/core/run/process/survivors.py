@@ -143,7 +143,8 @@ class _Census:
         with self._lock:
             self._mains.discard(pid)
             self._seen[pid] = (time.monotonic(), b"")
-            if len(self._seen) > CENSUS_LIMIT:
+            # Who starts later believes only what is seen later: when the last run ends, nothing here is worth its room.
+            if len(self._seen) > CENSUS_LIMIT or not self.has_other_runs():
                 self._seen.clear()
 
     def note(self, pid: int, session: int, environment: bytes) -> None:
