@@ -40,6 +40,7 @@ SECONDS = 3_600
 ROUNDS = 6
 FEW_ROUNDS = 3
 FEW_RUNS = 150
+MOST_TOLD = 20
 LONG_SECONDS = 60
 MEMORY_GROWTH_MB, MEMORY_SHARE = 16, 0.05
 HOSTED_POLICY = replace(STANDARD, sandbox="required", allowed_hosts=(NAME,))
@@ -138,7 +139,7 @@ def checks_of(load: Load, readings: list[Reading], most_growth: Callable[[float]
     """While the managers were open; the first round fills caches and pools, so growth counts from its end."""
     first, last = readings[0], readings[-1]
     wrong = [f"{name}: {text}" for name, tally in load.tallies.items() for text in tally.wrong]
-    yield "every run ended as it must", not wrong, "; ".join(wrong[:3])
+    yield "every run ended as it must", not wrong, "; ".join(wrong[:MOST_TOLD])
     unused = [name for name, tally in load.tallies.items() if not tally.milliseconds]
     yield "every kind was in the mix", not unused, ", ".join(unused)
     processes = [each.processes for each in readings]

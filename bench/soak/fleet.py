@@ -7,6 +7,7 @@ At the end of stdin it stops everything, looks at the record, and says one line 
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from skillkit.core.store.opening import open_store
 from skillkit.testing import skill_folder
 
 THREADS = 3
+# Workers cannot be asked to give back what is free: one heap for all threads keeps little of it for later.
+ONE_HEAP = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
 SETTLE_SECONDS = 2.0
 SCRIPTS = {
     "good.sh": 'printf %s "$1"\n',
@@ -66,15 +69,16 @@ class Load:
                 seconds = 1 if script == "hang.sh" else 60
                 ran = self._manager.execute_skill_script("fleet", script, argv=[word], timeout=seconds)
             except SkillKitError as error:
-                self.wrong.append(f"{script}: {error!r}"[:300])
+                self.wrong.append(f"{script}: {error!r}"[:500])
                 continue
             self.counts["runs"] += 1
             if not RIGHT[script](ran, word):
-                self.wrong.append(f"{script}: {ran!r}"[:300])
+                self.wrong.append(f"{script}: {ran!r}"[:500])
 
 
 def main() -> None:
     count_only_what_is_used()
+    os.environ.update(ONE_HEAP)
     with tempfile.TemporaryDirectory(prefix="skillkit-soak-fleet-") as name:
         folder = Path(name)
         skill_folder(folder / "skills", "fleet", files={f"scripts/{each}": text for each, text in SCRIPTS.items()})
@@ -98,7 +102,7 @@ def is_whole(state: str, folder: Path, load: Load) -> bool:
 
 
 def say(load: Load, **figures: float) -> None:
-    print(json.dumps({"runs": load.counts["runs"], "wrong": load.wrong[:3], **figures}), flush=True)
+    print(json.dumps({"runs": load.counts["runs"], "wrong": load.wrong[:20], **figures}), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Tally:
     """How the runs of one kind ended."""
 
     milliseconds: Counter[int] = field(default_factory=Counter)
-    """How often each; whole ones, so that what is counted here does not grow with every run."""
+    """How often each, to two digits: what is counted here must not grow with the runs and be taken for theirs."""
     wrong: list[str] = field(default_factory=list)
 
 
@@ -113,9 +113,13 @@ class Load:
     def _note(self, name: str, outcome: Outcome, word: str, began: float) -> None:
         with self._lock:
             tally = self.tallies[name]
-            tally.milliseconds[round((time.monotonic() - began) * 1000)] += 1
+            tally.milliseconds[_to_two_digits((time.monotonic() - began) * 1000)] += 1
             self.counts["refused" if isinstance(outcome, SkillKitError) else "finished"] += 1
             if isinstance(outcome, ScriptExecutionResult):
                 self.counts[outcome.isolation.start] += 1
             if not self.mix[name].is_right(outcome, word):
                 tally.wrong.append(repr(outcome)[:500])
+
+
+def _to_two_digits(milliseconds: float) -> int:
+    return int(float(f"{milliseconds:.2g}"))
