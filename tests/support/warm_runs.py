@@ -45,6 +45,13 @@ def warm_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         _force(monkeypatch)
 
 
+@pytest.fixture(autouse=True)
+def own_spares() -> Iterator[None]:
+    """Spares are the process's: one that a test left, with its manager open, would be counted and seen by the next."""
+    yield
+    spares.close_all(os.getpid())
+
+
 class _MadeWhenAsked(warm.Readiness):
     """Instead of one that expects the next run."""
 

@@ -18,6 +18,7 @@ from support.running import anybody_runs, made_manager, records_of, wait_for
 from support.warm_runs import WARM, needs_spares, wait_for_spare
 
 from skillkit import ScriptPolicy, SkillManager
+from skillkit.core.run import warm
 from skillkit.core.run.warm import spare as one
 from skillkit.core.run.warm import spares as module
 from skillkit.core.run.warm.spare import Spare, _proportional, _tree
@@ -78,6 +79,29 @@ def test_closing_leaves_nothing(tmp_path: Path) -> None:
     assert is_gone(pid)
     assert not work.exists()
     assert spares.count() == 0
+
+
+def test_closing_leaves_nothing_that_is_late_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine one may be in the making for longer than anybody waits for it."""
+    monkeypatch.setattr(module, "READY_SECONDS", 0.1)
+    ended, goes_on, make = list[Spare](), threading.Event(), warm.make_spare
+
+    def make_late(*arguments: Any, **options: Any) -> Spare:
+        goes_on.wait(20)
+        spare = make(*arguments, **options)
+        discard = spare.discard
+        monkeypatch.setattr(spare, "discard", lambda: (ended.append(spare), discard()))
+        return spare
+
+    monkeypatch.setattr(warm, "make_spare", make_late)
+    with made_manager(tmp_path, {"scripts/run.py": "print('ran')\n"}, policy=POLICY) as manager:
+        manager.execute_skill_script("demo", "run")
+        assert wait_for(lambda: spares._making is not None)
+    goes_on.set()
+    assert wait_for(lambda: len(ended) == 1)
+    assert (spares._kept, spares._wanted) == ([], {})
+    assert ended[0]._process is not None
+    assert is_gone(ended[0]._process.pid)
 
 
 def test_a_manager_ends_no_spare_of_another(tmp_path: Path) -> None:

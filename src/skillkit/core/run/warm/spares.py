@@ -144,7 +144,8 @@ class _Spares:
             return
         with self._changed:
             self._wanted = {slot: each for slot, each in self._wanted.items() if each[1].owner != owner}
-            self._changed.wait_for(lambda: self._making is None or self._making.owner != owner, READY_SECONDS)
+            is_made = self._changed.wait_for(lambda: self._making is None or self._making.owner != owner, READY_SECONDS)
+            self._is_still_wanted = self._is_still_wanted and is_made  # who makes it ends it, however late that is
             gone = [each for each in self._kept if each[0].owner == owner]
             self._drop(gone)
         _end(gone)
@@ -159,6 +160,7 @@ class _Spares:
         if os.getpid() == owner and self._changed.acquire(timeout=1):
             try:
                 gone, self._kept, self._wanted = self._kept, [], {}
+                self._is_still_wanted = False
             finally:
                 self._changed.release()
             _end(gone)
