@@ -50,12 +50,12 @@ def test_a_kill_at_any_moment_leaves_all_or_nothing_once_somebody_comes_next(
                 spent *= 0.8  # the machine is less busy than it was
             process.kill()
         killed += process.returncode == -9
+        assert wait_for(lambda: not anybody_runs(str(tmp_path)), 20), "git ends with it"
         remove_abandoned.cache_clear()
         skillkit("remove", "nothing-there", code=127)
         found = contents(project)
         assert found in (before, done), sorted(set(found) ^ set(done))[:5]
         assert os.listdir(temporary) == []
-        assert wait_for(lambda: not anybody_runs(str(repository.folder)), 20), "git ends with it"
     assert killed > 0
 
 
