@@ -72,6 +72,7 @@ def test_from_the_runs_question_to_its_packages(site: Site, index: PackageIndex,
     expect(page.get_by_text("This is code that nobody here has read.")).to_be_visible()
     looked_at(page, f"{look}-question")
     boxes = page.get_by_role("checkbox")
+    expect(boxes).to_have_count(4)  # all of the page is there
     assert [boxes.nth(at).is_checked() for at in range(boxes.count())] == [False] * 4, (
         "a guess, and three that are young"
     )

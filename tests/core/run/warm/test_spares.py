@@ -101,7 +101,8 @@ def test_closing_leaves_nothing_that_is_late_either(tmp_path: Path, monkeypatch:
     assert wait_for(lambda: len(ended) == 1)
     assert (spares._kept, spares._wanted) == ([], {})
     assert ended[0]._process is not None
-    assert is_gone(ended[0]._process.pid)
+    pid = ended[0]._process.pid
+    assert wait_for(lambda: is_gone(pid))
 
 
 def test_a_manager_ends_no_spare_of_another(tmp_path: Path) -> None:
