@@ -24,7 +24,8 @@ WAYS = {
     "gone": "rm sub/CLAUDE.md",
 }
 PLANT = 'cd "$SKILL_WORKSPACE"; {}; touch free/planted; until [ -e free/begun ]; do sleep 0.05; done\n'
-WAIT = 'cd "$SKILL_WORKSPACE"; touch free/begun; until [ -e free/over ]; do sleep 0.05; done\n'
+# Not every wall lets the second write: that it has begun is passed on for it.
+WAIT = 'cd "$SKILL_WORKSPACE"; echo begun; until [ -e free/over ]; do sleep 0.05; done\n'
 
 
 # What makes a person's folder guarded.
@@ -41,8 +42,10 @@ def overlap(folder: Path, way: str, policy: ScriptPolicy) -> dict[str, str]:
     with SkillManager(
         folder / "skills", "", [], [], workspace=workspace, policy=policy, state_dir=folder / "state"
     ) as manager:
+        run, pass_on = manager.execute_skill_script, {"on_output": lambda *_: (workspace / "free/begun").touch()}
         runs = [
-            threading.Thread(target=manager.execute_skill_script, args=("demo", name)) for name in ("first", "second")
+            threading.Thread(target=run, args=("demo", "first")),
+            threading.Thread(target=run, args=("demo", "second"), kwargs=pass_on),
         ]
         runs[0].start()
         assert wait_for((workspace / "free/planted").exists)
@@ -123,8 +126,8 @@ def test_one_that_works_in_a_folder_inside_changes_it_neither(tmp_path: Path) ->
     (outer / "free").mkdir(parents=True)
     (outer / "sub").mkdir()
     (outer / "sub/CLAUDE.md").write_text("good\n")
-    first = PLANT.format("echo evil > sub/CLAUDE.md").replace("free/begun", "sub/begun")
-    second = 'cd "$SKILL_WORKSPACE"; touch begun; echo worse > CLAUDE.md; until [ -e over ]; do sleep 0.05; done\n'
+    first = PLANT.format("echo evil > sub/CLAUDE.md")
+    second = 'cd "$SKILL_WORKSPACE"; echo worse > CLAUDE.md; echo begun; until [ -e over ]; do sleep 0.05; done\n'
     skill_folder(tmp_path / "skills", "demo", files={"scripts/first.sh": first, "scripts/second.sh": second})
 
     def manager(workspace: Path) -> SkillManager:
@@ -133,10 +136,15 @@ def test_one_that_works_in_a_folder_inside_changes_it_neither(tmp_path: Path) ->
         )
 
     results = []
+
+    def run_second() -> None:
+        begun = outer / "free/begun"
+        results.append(other.execute_skill_script("demo", "second", on_output=lambda *_: begun.touch()))
+
     with manager(outer) as one, manager(outer / "sub") as other:
         runs = [
             threading.Thread(target=one.execute_skill_script, args=("demo", "first")),
-            threading.Thread(target=lambda: results.append(other.execute_skill_script("demo", "second"))),
+            threading.Thread(target=run_second),
         ]
         runs[0].start()
         assert wait_for((outer / "free/planted").exists)
