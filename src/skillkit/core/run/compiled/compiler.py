@@ -3,8 +3,8 @@
 Its input are texts that end with NUL: the folder, the hook's text, then the files by their relative paths. Of each file
 it says five things, each as its length and its bytes: the path, the SHA-256 of what was read, Python's own hash of it,
 its code, and the names in it. There is no code where it cannot be compiled, or not without a word: then it has to be
-compiled in the run, which would say it there. The hook comes first, without a path, and with the interpreter's number
-for compiled files instead of a hash.
+compiled in the run, which would say it there. The hook comes first, with the interpreter's number for compiled files
+instead of a hash, and with how many descriptors it would leave instead of a path.
 """
 
 # ruff: noqa: ANN001 - it runs in whatever Python a script needs
@@ -26,7 +26,7 @@ HOOK = "<frozen importlib._bootstrap_external>"  # what Python leaves out of tra
 def main() -> None:
     warnings.simplefilter("error")
     folder, hook, *names = sys.stdin.buffer.read().split(b"\0")[:-1]
-    tell(b"", hook, HOOK, sys.modules["_frozen_importlib_external"].MAGIC_NUMBER)
+    tell(b"%d" % descriptors_left(), hook, HOOK, sys.modules["_frozen_importlib_external"].MAGIC_NUMBER)
     for name in names:
         try:
             with open(os.path.join(folder, name), "rb") as file:
@@ -34,6 +34,22 @@ def main() -> None:
         except OSError:
             source = b""
         tell(name, source, os.fsdecode(name), _imp.source_hash(SALT, source))
+
+
+def descriptors_left() -> int:
+    """By the one module that the hook needs in a cold run: some libffi keep their own file open once it is there."""
+    before = next_descriptor()
+    try:
+        __import__("_ctypes")
+    except ImportError:
+        return 1  # the hook cannot do without
+    return next_descriptor() - before
+
+
+def next_descriptor() -> int:
+    number = os.open(os.devnull, os.O_RDONLY)
+    os.close(number)
+    return number
 
 
 def tell(name, source, shown, known_by) -> None:

@@ -44,6 +44,8 @@ class Preface:
     """By which the interpreter knows what is compiled for it."""
     hook: bytes
     table: bytes
+    is_unseen: bool
+    """Whether a Python that is given it when it starts has nothing open afterwards that it would not have without."""
 
     @cached_property
     def archive(self) -> bytes:
@@ -62,8 +64,8 @@ class Preface:
         return self.hook, self.table
 
     def before(self, confined: Confined) -> Confined:
-        """The same command, which is given it when it starts."""
-        return confined._replace(preface=self.archive)
+        """The same command, which is given it when it starts; the script must not notice."""
+        return confined._replace(preface=self.archive) if self.is_unseen else confined
 
 
 class Job(NamedTuple):
@@ -165,7 +167,7 @@ def _packed(hook: _Record, records: list[_Record]) -> bytes:
     table = marshal.dumps(imported, 2)
     if not users or not hook.code or len(table) > LARGEST_TABLE:
         users, hook, table = [], hook._replace(code=b""), b""
-    told = {"users": users, "magic": hook.source.hex(), "hook": len(hook.code)}
+    told = {"users": users, "magic": hook.source.hex(), "hook": len(hook.code), "unseen": hook.path == "0"}
     return json.dumps(told).encode() + b"\n" + hook.code + table
 
 
@@ -180,7 +182,8 @@ def loaded(content: bytes) -> Preface:
     line, _, rest = content.partition(b"\n")
     told = json.loads(line)
     size = told["hook"]
-    return Preface(frozenset(told["users"]), bytes.fromhex(told["magic"]), rest[:size], rest[size:])
+    users, magic = frozenset(told["users"]), bytes.fromhex(told["magic"])
+    return Preface(users, magic, rest[:size], rest[size:], bool(told["unseen"]))
 
 
 @cache
