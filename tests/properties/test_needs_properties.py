@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from support.growth import grows_fast, repeated
+from support.growth import GROWTH, grows_fast, repeated, seconds_for
 
 from skillkit.core.find.needs import Surroundings, met, needs_of
 from skillkit.core.find.needs.declared import declared_facts
 from skillkit.core.find.needs.found import Facts
 from skillkit.core.find.needs.installing import instructed_facts
 from skillkit.core.find.needs.javascript_code import javascript_facts
-from skillkit.core.find.needs.manifests import block_facts, manifest_facts
+from skillkit.core.find.needs.manifests import block_facts, manifest_facts, script_block
 from skillkit.core.find.needs.python_code import python_facts
 from skillkit.core.find.needs.shell_code import shell_facts
 from skillkit.core.find.needs.texts import note_patterns
@@ -94,3 +95,32 @@ UNITS = (
 def test_reading_takes_time_that_grows_as_the_text_does(reader: str, unit: str) -> None:
     assert not grows_fast(READERS[reader], repeated(unit))
     assert not grows_fast(READERS[reader], repeated(unit, before="esac https:// import a from '"))
+
+
+# As PEP 723 writes it down; it looks at all lines of a comment again for each opening line in it.
+PEP_723 = re.compile(r"(?m)^# /// script[ \t]*\n((?:#(?: [^\n]*)?\n)+)# ///[ \t]*$")
+
+
+@given(
+    st.lists(
+        st.sampled_from(("# /// script", "# /// script ", "# ///", "# ///\t", "#", "# a = 1", "#a", "x", "")),
+        max_size=12,
+    )
+)
+def test_a_block_is_where_the_standard_sees_it(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    block = PEP_723.search(text)
+    expected = ("", 0)
+    if block is not None:
+        toml = "\n".join(line[2:] for line in block[1].removesuffix("\n").split("\n"))
+        expected = (toml, text.count("\n", 0, block.start(1)) + 1)
+    assert script_block(text) == expected
+
+
+def test_a_comment_that_opens_many_blocks_is_read_as_fast_as_one_block() -> None:
+    """Searched by the standard's pattern, each opening line is one more look at all that follow."""
+    times = 3_000
+    one = seconds_for(lambda: [script_block("# /// script\n" + "# another =\n" * times) for _ in range(10)])
+    many = seconds_for(lambda: [script_block("# /// script\n" * times) for _ in range(10)])
+    assert many < GROWTH * one
+    assert seconds_for(lambda: PEP_723.search("# /// script\n" * times)) > GROWTH * many / 10

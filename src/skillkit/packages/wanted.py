@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from skillkit.core.find.needs.files import SkillFiles, code_at, files_of
+from skillkit.core.find.needs.manifests import script_block
 from skillkit.core.models import Skill
 from skillkit.core.values.needs import Need
 from skillkit.core.values.text import toml_of
@@ -23,7 +24,6 @@ from skillkit.packages.values import PackagesError, Wanted
 __all__ = ["require_plain", "wanted_of"]
 
 NPM = "npm:"
-BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?:[ ][^\n]*)?\n){1,500})# ///[ \t]*$", re.MULTILINE)
 RANGE = re.compile(r"[\w.^~<>=*| +-]{0,100}")
 ADDRESS = re.compile(r"^(?:[\w+.-]+://|git\+|git@|file:|\.{0,2}/)|\s@\s|\.(?:whl|zip|tar\.gz|tgz)\b")
 LINE_CHARACTERS = 2_000
@@ -122,9 +122,8 @@ def _requirements(path: str, text: str, line: int) -> Iterator[str]:
     if name == "pyproject.toml":
         yield from _pyproject(text)
     elif name.endswith(".py"):
-        if block := BLOCK.search(text):
-            toml = "\n".join(each[2:] for each in block[1].split("\n"))
-            yield from _texts(_toml(toml).get("dependencies"))
+        toml, _ = script_block(text)
+        yield from _texts(_toml(toml).get("dependencies"))
     elif name.endswith((".txt", ".in")):
         yield from (each.partition(" #")[0].strip() for each in text.splitlines())
     else:

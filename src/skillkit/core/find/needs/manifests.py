@@ -12,11 +12,10 @@ from skillkit.core.find.needs.installing import requirement_name
 from skillkit.core.find.needs.texts import numbered
 from skillkit.core.values.text import toml_of
 
-__all__ = ["block_facts", "is_manifest", "manifest_facts"]
+__all__ = ["block_facts", "is_manifest", "manifest_facts", "script_block"]
 
 REQUIREMENTS = re.compile(r"requirements(?:[-_.][\w-]{1,30})?\.(?:txt|in)")
 DEVELOPMENT = re.compile(r"requirements[-_.](?:dev|test|tests|docs|lint)\.\w+")
-BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?:[ ][^\n]*)?\n){1,500})# ///[ \t]*$", re.MULTILINE)
 LOCAL = ("file:", "link:", "workspace:", "portal:")
 LISTED = 300
 
@@ -43,13 +42,30 @@ def manifest_facts(name: str, text: str) -> Facts:
 def block_facts(text: str) -> Facts:
     """Of the comment block by which a script lists its own packages."""
     facts = Facts()
-    found = BLOCK.search(text) if "# /// script" in text else None
-    if found is not None:
-        toml = "\n".join(line[2:] for line in found[1].split("\n"))
-        first = text.count("\n", 0, found.start(1)) + 1
-        for written in _texts(_toml(toml).get("dependencies")):
-            facts.add_package(requirement_name(written), _line_of(toml, written, first))
+    toml, first = script_block(text)
+    for written in _texts(_toml(toml).get("dependencies")):
+        facts.add_package(requirement_name(written), _line_of(toml, written, first))
     return facts
+
+
+def script_block(text: str) -> tuple[str, int]:
+    """The TOML in the first PEP 723 block of a script and the line where it begins; nothing and 0 where there is none.
+
+    The last closing line that its comment reaches ends it. Each line is looked at once, however many blocks only open.
+    """
+    lines = text.split("\n") if "# /// script" in text else []
+    opened = closed = 0  # counted from 1
+    for number, line in enumerate(lines, start=1):
+        word = line.rstrip(" \t")
+        if not opened:
+            opened = number if word == "# /// script" else 0
+        elif word == "# ///" and number > opened + 1:
+            closed = number
+        elif line != "#" and not line.startswith("# "):
+            if closed:
+                break
+            opened = 0
+    return ("\n".join(line[2:] for line in lines[opened : closed - 1]), opened + 1) if closed else ("", 0)
 
 
 def _of_requirements(text: str) -> Iterator[tuple[str, int]]:
