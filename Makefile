@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXAMPLES_VENV := .venv-examples
 EXAMPLES_2_VENV := .venv-examples-openai-2
-# One more than there are cores: many tests wait for a moment.
-JOBS := $(shell python3 -c "import os; print((os.cpu_count() or 1) + 1)")
+# Two more than there are cores: many tests wait for a moment.
+JOBS := $(shell python3 -c "import os; print((os.cpu_count() or 1) + 2)")
 # Who never writes compiled files compiles every test again, in each process of each suite.
 export PYTHONDONTWRITEBYTECODE :=
 # CACHE names where pytest keeps what failed, for suites that run beside each other.
@@ -21,11 +21,11 @@ fleet-demo: $(VENV)/.dev-ready system  ## many machines on one: an approval on t
 
 test: $(VENV)/.dev-ready system  ## the tests, but for those that take long
 	@$(BIN)/python -m compileall -q src  # as an installer leaves it: whatever tests start begins sooner
-	$(BIN)/python -m pytest -n $(JOBS) $(KEPT) -m "not slow and not hosts"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(KEPT) -m "not slow and not hosts"
 
 test-slow: $(VENV)/.dev-ready system  ## those that take long: in a real browser, along every page of the docs
 	@$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -n $(JOBS) $(KEPT) -m "slow and not hosts" --ignore=tests/fleet --ignore=tests/e2e/test_fleet_demo.py
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(KEPT) -m "slow and not hosts" --ignore=tests/fleet --ignore=tests/e2e/test_fleet_demo.py
 
 test-fleet: $(VENV)/.dev-ready system  ## runs on workers, with real PostgreSQL, Redis and RabbitMQ; most of it is waiting
 	$(BIN)/python -m pytest -n 6 $(KEPT) --dist loadfile --no-loadscope-reorder -m slow tests/fleet tests/e2e/test_fleet_demo.py

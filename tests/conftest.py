@@ -83,6 +83,15 @@ LONG = (
 )
 
 
+LONG_FILES = tuple(each for each in LONG if "::" not in each)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where no long test is asked for, a file of nothing else is not read: every process of a suite would read it."""
+    name = f"{collection_path.relative_to(config.rootpath).as_posix()}/"
+    return ("not slow" in config.getoption("markexpr") and name.startswith(LONG_FILES)) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

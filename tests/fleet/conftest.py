@@ -10,7 +10,14 @@ from support.brokers import Broker, redis
 from support.databases import Database
 from support.fleets import MEMORY, Fleet, fleet_at
 
-LONGEST = ("test_storm.py", "test_fleet_demo.py", "test_failures.py", "test_two_machines.py", "test_leftovers.py")
+LONGEST = (
+    "test_storm_rabbitmq.py",
+    "test_storm_redis.py",
+    "test_fleet_demo.py",
+    "test_failures.py",
+    "test_two_machines.py",
+    "test_leftovers.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from support.model_servers import ModelServer, model_server
 from support.running import made_manager
@@ -35,6 +33,8 @@ def functions(tmp_path: Path) -> Iterator[SkillFunctions]:
 
 
 def test_openai_takes_the_tools_and_their_answer(server: ModelServer, functions: SkillFunctions) -> None:
+    import openai
+
     messages: list[Any] = [{"role": "user", "content": "go"}]
     with openai.OpenAI(base_url=f"{server.address}/v1", api_key="unused", max_retries=0) as client:
         tools: Any = functions.openai_tools()
@@ -49,6 +49,8 @@ def test_openai_takes_the_tools_and_their_answer(server: ModelServer, functions:
 
 
 def test_anthropic_takes_the_tools_and_their_answer(server: ModelServer, functions: SkillFunctions) -> None:
+    import anthropic
+
     messages: list[Any] = [{"role": "user", "content": "go"}]
     with anthropic.Anthropic(base_url=server.address, api_key="unused", max_retries=0) as client:
         tools: Any = functions.anthropic_tools()

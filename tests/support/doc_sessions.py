@@ -32,7 +32,7 @@ ENDINGS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04"}
 # Each line of the pipe names a file with a command; what it leaves (folder, variables) stays for the next.
 SHELL = 'trap : INT; exec 9<"$0"; while IFS= read -r file <&9; do . "$file" 9<&-; printf "\\n\\001%s\\001" "$?"; done'
 ENDED = "\x01(\\d+)\x01"
-WAITING = re.compile(r"(?:\x1b\[\d*m)*…(?:\x1b\[\d*m)*\r\x1b\[K")
+WAITING = re.compile(r"(?:\x1b\[\d*m)*…(?:\x1b\[\d*m)*\r\x1b\[K|\r\x1b\[K  [\d,]+ kB fetched(?=\r\x1b\[K)")
 CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>78]|\r")
 PYTHON = """
 import json, os, sys, traceback
@@ -70,7 +70,7 @@ subprocess.run(["git", "commit", "-am", sys.argv[1]], check=True)
 
 
 def as_text(seen: str) -> str:
-    """A line that is written over is a line of its own, but for the dots of somebody who thinks."""
+    """A line that is written over is a line of its own, but for the dots of who thinks and the sizes of what comes."""
     return CONTROLS.sub("", WAITING.sub("", seen).replace("\r\x1b[K", "\n")).strip()
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import click
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skillkit.core.values.runs import ScriptExecutionResult
 
 __all__ = [
+    "PassingLine",
     "beside",
     "diagnostic_structure",
     "echo_json",
@@ -37,6 +38,34 @@ __all__ = [
 
 UNLIMITED = 10_000
 LEAST_ROOM = 20
+
+
+class PassingLine:
+    """A line on a terminal's stderr that is written over and is gone at the end; none where nobody would see it."""
+
+    def __init__(self, *, is_shown: bool = True) -> None:
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._is_drawn = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def show(self, text: str) -> None:
+        if self._is_shown:
+            self._write(text)
+            self._is_drawn = True
+
+    def clear(self) -> None:
+        if self._is_drawn:
+            self._write("")
+            self._is_drawn = False
+
+    def _write(self, text: str) -> None:
+        # As it is: who wants no colours still wants the line erased.
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True, color=True)
 
 
 def screen_width() -> int:

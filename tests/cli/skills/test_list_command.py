@@ -204,7 +204,11 @@ def test_completion_offers_the_scripts_of_the_skill_that_was_named(
     assert offers("nowhere") == []
 
 
-def test_a_long_walk_shows_a_bar_on_a_terminal_and_removes_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_long_walk_shows_a_bar_on_a_terminal_and_removes_it(
+    tmp_path: Path, no_color: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
     for number in range(2_600):
         (tmp_path / f"folder{number}").mkdir()
     write_skill(tmp_path / "only", "---\nname: only\ndescription: The one.\n---\n")
@@ -214,7 +218,8 @@ def test_a_long_walk_shows_a_bar_on_a_terminal_and_removes_it(tmp_path: Path) ->
     seen = child.read()
     child.close()
     assert "Looking for skills" in seen
-    assert "1 skill" in seen
+    assert "Looking for skills" not in seen.rpartition("\r\x1b[K")[2]
+    assert "1 skill" in seen.rpartition("\r\x1b[K")[2]
 
 
 def test_every_name_that_the_list_prints_opens_what_it_names(tmp_path: Path) -> None:

@@ -25,7 +25,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return made
 
 
-def test_progress_is_shown_on_a_terminal_and_cleared_before_the_rest(repository: Repository) -> None:
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_progress_is_shown_on_a_terminal_and_cleared_before_the_rest(
+    repository: Repository, no_color: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
     ours, theirs = pty.openpty()
     try:
         started = subprocess.Popen(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import click
 
 from skillkit.cli.options import Places, json_option, manager_for, roots_options
-from skillkit.cli.output import diagnostic_structure, echo_json, path_text, screen_width, skill_structure
+from skillkit.cli.output import (
+    PassingLine,
+    diagnostic_structure,
+    echo_json,
+    path_text,
+    screen_width,
+    skill_structure,
+)
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata
 from skillkit.core.values.skills import Diagnostic
@@ -46,8 +52,8 @@ def list_command(
       skillkit list --json | jq -r '.skills[].name'
     """
     manager = manager_for(places)
-    with _folder_progress() as on_progress:
-        manager.discover(on_progress)
+    with PassingLine() as line:
+        manager.discover(partial(_show_many, line))
     found = manager.skill_places(include_shadowed=include_shadowed)
     diagnostics = manager.diagnostics
     if as_json:
@@ -60,28 +66,9 @@ def list_command(
     _show_problems(diagnostics, in_full=with_problems)
 
 
-@contextmanager
-def _folder_progress() -> Iterator[Callable[[int], None] | None]:
-    """Takes the number of folders seen so far and shows it once they are many, on a line that vanishes at the end.
-
-    None when nobody would see it.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    line = ""
-
-    def report(folders: int) -> None:
-        nonlocal line
-        if folders >= MANY_FOLDERS:
-            line = f"Looking for skills: {grouped(folders)} folders"
-            click.echo(f"\r{line}", nl=False, err=True)
-
-    try:
-        yield report
-    finally:
-        if line:
-            click.echo(f"\r{' ' * len(line)}\r", nl=False, err=True)
+def _show_many(line: PassingLine, folders: int) -> None:
+    if folders >= MANY_FOLDERS:
+        line.show(f"Looking for skills: {grouped(folders)} folders")
 
 
 def _place_structure(name: str, places: Sequence[SkillMetadata]) -> dict[str, Any]:

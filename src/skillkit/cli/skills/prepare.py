@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import click
 
@@ -20,7 +19,7 @@ from skillkit.cli.options import (
     roots_options,
     settings_for,
 )
-from skillkit.cli.output import echo_json
+from skillkit.cli.output import PassingLine, echo_json
 from skillkit.core.values.text import plural, visible
 
 TYPE_CHECKING = False
@@ -76,8 +75,7 @@ def prepare_command(
     if not dry_run:
         require_person(state_dir, "prepare")
     days = settings_for(places).packages_min_age_days
-    progress = _Progress()
-    with manager_for(places) as manager, end_on_signals(), progress:
+    with manager_for(places) as manager, end_on_signals(), PassingLine() as line:
         done = prepare_packages(
             manager,
             skill_name,
@@ -87,7 +85,7 @@ def prepare_command(
             young=young,
             inferred=inferred,
             min_age_days=days,
-            on_step=progress.show,
+            on_step=lambda what, there, whole: line.show(_bar(what, there, whole)),
         )
     if as_json:
         echo_json(**_structure(done, is_dry=dry_run))
@@ -147,30 +145,6 @@ class _LateApprover:
         return self._make().ask(request, cancel)
 
 
-class _Progress:
-    """One line on a terminal's stderr, gone at the end."""
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
-        self._is_drawn = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._clear()
-
-    def show(self, what: str, there: int, whole: int) -> None:
-        if not self._is_shown:
-            return
-        if what == "looking up packages" or not there:
-            self._clear()
-        part = min(1.0, there / whole) if whole else 0.0
-        bar = f" [{'#' * int(BAR * part):<{BAR}}] {part:4.0%}" if whole else " ..."
-        click.echo(f"\r\x1b[K{what}{bar}", nl=False, err=True)
-        self._is_drawn = True
-
-    def _clear(self) -> None:
-        if self._is_drawn:
-            click.echo("\r\x1b[K", nl=False, err=True)
-            self._is_drawn = False
+def _bar(what: str, there: int, whole: int) -> str:
+    part = min(1.0, there / whole) if whole else 0.0
+    return f"{what} [{'#' * int(BAR * part):<{BAR}}] {part:4.0%}" if whole else f"{what} ..."

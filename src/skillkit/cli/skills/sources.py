@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from skillkit.cli.deciding import require_person
 from skillkit.cli.options import LOCKED, json_option, state_option
+from skillkit.cli.output import PassingLine
 from skillkit.cli.skills.source_outcomes import show_drift, show_outcomes
 from skillkit.config import current_folder
 from skillkit.core.exceptions import ConfigurationError
@@ -71,8 +71,8 @@ def skill_home(*, as_json: bool = False, **chosen: Unpack[Fetching]) -> Iterator
     base = user_base() if chosen.get("is_user") else current_folder()
     if base is None:
         raise ConfigurationError("The current folder is gone. Go to another, or use --user.")
-    progress = _Progress(is_shown=not as_json and sys.stderr.isatty())
     store = open_store(state_folder(chosen.get("state_dir")))
+    line = PassingLine(is_shown=not as_json)
     try:
         yield SkillHome(
             base,
@@ -81,28 +81,11 @@ def skill_home(*, as_json: bool = False, **chosen: Unpack[Fetching]) -> Iterator
             allowed_signers=allowed_signers_file(chosen.get("allowed_signers")),
             may_change_signer=bool(chosen.get("signer_changed")),
             seconds=chosen.get("seconds", SECONDS),
-            on_progress=progress.show,
+            on_progress=lambda text: line.show(f"  {visible(text)}"),
         )
     finally:
-        progress.clear()
+        line.clear()
         store.close()
-
-
-class _Progress:
-    """One line that is written over, only for who sits before it."""
-
-    def __init__(self, *, is_shown: bool) -> None:
-        self._is_shown = is_shown
-        self._is_dirty = False
-
-    def show(self, text: str) -> None:
-        if self._is_shown:
-            click.echo(f"\r\x1b[K  {visible(text)}", nl=False, err=True)
-            self._is_dirty = True
-
-    def clear(self) -> None:
-        if self._is_dirty:
-            click.echo("\r\x1b[K", nl=False, err=True)
 
 
 @click.command("add", short_help="Get skills from a repository, a folder, an archive or a site.")
