@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import SkillMetadata
 from skillkit.core.store.world import World
+from skillkit.core.values.text import near_names
 from skillkit.present.terminal import columns, cut
 
 __all__ = ["HELP", "QUIT", "answer_approvals", "help_text", "skills_text", "unknown_command"]
@@ -36,7 +36,7 @@ def help_text(width: int) -> str:
 
 def unknown_command(word: str) -> str:
     """With the nearest one; it is not sent to the model."""
-    near = difflib.get_close_matches(word, HELP, n=1)
+    near = near_names(word, HELP)
     return f"{word} is no command. {f'Did you mean {near[0]}?' if near else 'See /help.'}"
 
 

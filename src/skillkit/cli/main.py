@@ -118,9 +118,9 @@ class _LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A mistyped command is answered with the nearest one."""
         if args[0] not in COMMANDS:
-            import difflib
+            from skillkit.core.values.text import near_names
 
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            near = near_names(args[0], COMMANDS)
             remedy = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(COMMANDS)}."
             ctx.fail(f"No command is named {args[0]!r}. {remedy}")
         return super().resolve_command(ctx, args)
@@ -235,7 +235,7 @@ def _show_error(error: click.ClickException | SkillKitError, words: Sequence[str
 
 def _near(option: str, options: Iterable[str]) -> list[str]:
     """Compared without the dashes, which every option has: advice that is wrong is worse than none."""
-    import difflib
+    from skillkit.core.values.text import near_names
 
     names = {each.lstrip("-"): each for each in options}
-    return [names[name] for name in difflib.get_close_matches(option.lstrip("-"), names)]
+    return [names[name] for name in near_names(option.lstrip("-"), names, most=3)]

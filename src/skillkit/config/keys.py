@@ -17,6 +17,7 @@ from typing import Any
 from skillkit.config.files import CONFIG_VARIABLE, PROJECT, Place
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.policy import FIELDS, PATH_LISTS, PROFILES, Loosening, ScriptPolicy, loosenings
+from skillkit.core.values.text import near_names
 
 __all__ = [
     "KEYS",
@@ -182,11 +183,9 @@ def _require_setting(path: KeyPath, key: str, value: object, kind: str) -> None:
 
 def nearest_key(name: str, keys: Collection[str], tables: Iterable[str] = ()) -> str | None:
     """Looks for the whole key, then for its last word: people forget which table a key is in."""
-    import difflib
-
     last_words = {key.rpartition(".")[2]: key for key in keys}
-    near = difflib.get_close_matches(name, [*keys, *tables], n=1, cutoff=0.75)
-    near = near or [last_words[each] for each in difflib.get_close_matches(name.rpartition(".")[2], last_words, n=1)]
+    near = near_names(name, [*keys, *tables], alike=0.75)
+    near = near or [last_words[each] for each in near_names(name.rpartition(".")[2], last_words)]
     return near[0] if near else None
 
 

@@ -12,7 +12,7 @@ from math import ceil, log
 from skillkit.core.exceptions import SkillNotFoundError
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill, SkillMetadata
-from skillkit.core.values.text import plural, visible
+from skillkit.core.values.text import near_names, plural, visible
 
 __all__ = [
     "NO_INSTRUCTION",
@@ -177,14 +177,13 @@ def nearest_names(skills: Sequence[SkillMetadata], name: str) -> str:
         return "There are none."
     if len(names) <= LISTED_NAMES and sum(len(each.encode()) for each in names) <= LISTED_BYTES:
         return f"There are: {', '.join(names)}."
-    from difflib import get_close_matches
     from heapq import nlargest
 
     asked = name[:LONGEST_NAME]
     pairs = _pairs(asked)
     alike = nlargest(COMPARED_NAMES, names, key=lambda each: len(pairs & _pairs(each)))
     by_words = [skill.name for skill in ranked(skills, asked)[:NEAREST]] if any(_words(asked)) else []
-    near = list(dict.fromkeys([*get_close_matches(asked, alike, n=NEAREST), *by_words]))[:NEAREST]
+    near = list(dict.fromkeys([*near_names(asked, alike, most=NEAREST), *by_words]))[:NEAREST]
     told = f"The nearest names are: {', '.join(near)}. " if near else ""
     return f"{told}There are {len(names):,} skills; find_skills searches them."
 

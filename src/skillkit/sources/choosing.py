@@ -14,6 +14,7 @@ from skillkit.core.models.digest import SIGNATURE_FILE, manifest_from
 from skillkit.core.models.frontmatter import read_frontmatter, text_of
 from skillkit.core.paths.trees import NewFile
 from skillkit.core.values.runs import Manifest
+from skillkit.core.values.text import near_names
 from skillkit.sources.listing import FILE_BYTES, Listed, Tree, read_within, require_content, require_listed
 
 __all__ = ["NAME", "SkillContent", "choose_skills", "skill_at"]
@@ -132,9 +133,7 @@ def _wanted(found: Sequence[_Candidate], wanted: Sequence[str]) -> list[_Candida
     names = sorted({each.name for each in found})
     for name in wanted:
         if not any(name in (each.name, each.label) for each in found):
-            import difflib
-
-            near = difflib.get_close_matches(name, names, n=1)
+            near = near_names(name, names)
             more = ", ..." if len(names) > SHOWN else ""
             there = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(names[:SHOWN])}{more}."
             raise SkillNotFoundError(f"The source has no skill {name!r}. {there}", skill_name=name, available=names)

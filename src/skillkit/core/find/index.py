@@ -14,6 +14,7 @@ from skillkit.core.find.roots import Root
 from skillkit.core.find.walk import Walk
 from skillkit.core.models import SkillMetadata
 from skillkit.core.values.skills import Diagnostic
+from skillkit.core.values.text import near_names
 
 __all__ = ["Discovery", "FoundSkill", "SkillIndex", "discover"]
 
@@ -162,11 +163,9 @@ class SkillIndex:
         return named[0] if len(named) == 1 else None
 
     def _missing(self, name: str) -> SkillNotFoundError:
-        import difflib
-
         available = sorted(self.winners)
         message = f"No skill is named {name!r}."
-        near = difflib.get_close_matches(name, available, n=1)
+        near = near_names(name, available)
         skipped = [d for d in self._found if d.severity == "error" and d.path.parent.name == name]
         if skipped:
             message += f" One in a folder of that name was skipped: {skipped[0]}"

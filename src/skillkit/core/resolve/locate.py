@@ -108,14 +108,15 @@ def find_script(
         if fits:
             raise _unclear(requested, skill_name, [script.path.as_posix() for script in fits])
     inside = _name_inside(requested, base_directory)
-    found = paths.get(inside) or _undetected_script(inside, skill_name, base_directory)
+    found = paths.get(inside) or (_undetected_script(inside, skill_name, base_directory) if inside else None)
     if found is None:
         raise _missing(requested, skill_name, sorted(paths))
     return found
 
 
 def _plain_name(requested: str) -> str:
-    return PurePosixPath(requested).as_posix() if requested else ""
+    """Empty for what no script can be named: to take a text of megabytes apart takes seconds."""
+    return PurePosixPath(requested).as_posix() if 0 < len(requested) <= PATH_LIMIT else ""
 
 
 def _name_inside(requested: str, base_directory: Path) -> str:
@@ -124,7 +125,7 @@ def _name_inside(requested: str, base_directory: Path) -> str:
     if requested and os.path.isabs(requested) and is_sayable(requested):
         wanted = os.path.realpath(requested)
         requested = os.path.relpath(wanted, base) if is_inside(wanted, base) else requested
-    elif not requested or ".." in PurePosixPath(requested.replace("\\", "/")).parts:
+    elif not requested or ".." in requested.replace("\\", "/").split("/"):
         raise violation(requested, base, "a script is named by a path without '..', a file name or a stem")
     # What is longer than a path may be is not a file of any skill; only what claims to lie elsewhere is refused.
     is_endless = len(requested) > PATH_LIMIT and not os.path.isabs(requested)

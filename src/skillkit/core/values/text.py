@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 __all__ = [
     "grouped",
     "is_plain",
     "map_texts",
+    "near_names",
     "on_one_line",
     "plural",
     "shown_path",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 DOTS_IN_A_LINE = 100
+LONGEST_NAME = 200
 _QUOTED = re.compile(r"""\"(?:[^"\\]|\\.){0,200}+\"|'[^']{0,200}+'""")
 # Characters that change how the text around them is shown: they can make it lie. Those that nobody has
 # assigned yet are drawn as each terminal likes.
@@ -108,3 +110,12 @@ def toml_of(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError as error:
         raise ValueError("its lists are nested too deeply") from error
+
+
+def near_names(name: str, known: Iterable[str], *, most: int = 1, alike: float = 0.6) -> list[str]:
+    """What it may have been meant to be; none for a text that is longer than names are: comparing takes that long."""
+    import difflib
+
+    if len(name) > LONGEST_NAME:
+        return []
+    return difflib.get_close_matches(name, list(known), most, alike)  # noqa: TID251 - the one place
