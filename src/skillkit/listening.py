@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
 
@@ -170,8 +170,9 @@ def is_other_user(client: Endpoint | None, server: Endpoint | None) -> bool:
     if client is None or server is None or not hasattr(os, "geteuid") or not any(map(os.path.exists, TABLES)):
         return False
     try:
-        looks = (_owners_of_callers(server).get(_as_listed(client)) for _ in range(LOOKS))
-        owner = next(filter(None, looks), None)
+        caller = _as_listed(client)
+        looks = (owner for _ in range(LOOKS) for each, owner in _callers(server) if each == caller)
+        owner = next(looks, None)
     except (OSError, ValueError):  # not for us to read; a name instead of an address
         return False
     return owner is None or int(owner) not in (os.geteuid(), ROOT)
@@ -182,21 +183,24 @@ def other_users_among(clients: Iterable[Endpoint], server: Endpoint) -> set[Endp
     if not hasattr(os, "geteuid"):
         return set()
     try:
-        owners, ours = _owners_of_callers(server), (os.geteuid(), ROOT)
+        owners, ours = dict(_callers(server)), (os.geteuid(), ROOT)
         return {client for client in clients if int(owners.get(_as_listed(client), ROOT)) not in ours}
     except (OSError, ValueError):  # as above
         return set()
 
 
-def _owners_of_callers(server: Endpoint) -> dict[str, str]:
-    """Who holds the other end of each connection; one that was closed has no inode, and old kernels call it root's."""
-    owners, place = {}, _as_listed(server)
+def _callers(server: Endpoint) -> Iterator[tuple[str, str]]:
+    """The other end of each connection, and who holds it.
+
+    One that was closed has no inode, and old kernels call it root's. Row by row: where a machine has much
+    memory, the kernel takes ten milliseconds for a whole table, however short.
+    """
+    place = _as_listed(server)
     for table in filter(os.path.exists, TABLES):
         with open(table, encoding="ascii") as file:
             for row in map(str.split, file):
                 if row[REMOTE].removeprefix(MAPPED) == place and row[INODE] != NOBODYS:
-                    owners[row[LOCAL].removeprefix(MAPPED)] = row[OWNER]
-    return owners
+                    yield row[LOCAL].removeprefix(MAPPED), row[OWNER]
 
 
 def _as_listed(endpoint: Endpoint) -> str:
