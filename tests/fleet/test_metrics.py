@@ -75,8 +75,9 @@ def test_the_command_serves_them_while_runs_go_on(fleet: Fleet) -> None:
     assert after["skillkit_runs_ended_recently{state=finished}"] >= 1
     with urlopen(told[1].replace("/metrics", "/healthz"), timeout=30) as response:
         assert response.status == 200
-    with pytest.raises(HTTPError, match="404"):
+    with pytest.raises(HTTPError, match="404") as refused:
         urlopen(told[1].replace("/metrics", "/anything"), timeout=30)
+    refused.value.close()
     assert worker.terminate() == 0
     with pytest.raises(OSError, match="refused"):
         urlopen(told[1], timeout=30)
@@ -155,8 +156,9 @@ def test_idle_callers_keep_nobody_from_looking(monkeypatch: pytest.MonkeyPatch) 
     idle = [socket.create_connection((host, int(port))) for _ in range(MOST_CALLERS + 4)]
     try:
         assert wait_for(lambda: is_served(server.address), 30)
-        with pytest.raises(HTTPError, match="503"):
+        with pytest.raises(HTTPError, match="503") as refused:
             urlopen(server.address.replace("/metrics", "/healthz"), timeout=30)
+        refused.value.close()
     finally:
         for each in idle:
             each.close()

@@ -85,7 +85,12 @@ def read_address(address: str, accept: str, *, seconds: float = PAGE_SECONDS) ->
         request.add_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
     data = bytearray()
     opener = urllib.request.build_opener()  # of our own: the proxies and certificates that are set now
-    with opener.open(request, timeout=min(WAIT_SECONDS, seconds)) as answer:
+    try:
+        answer = opener.open(request, timeout=min(WAIT_SECONDS, seconds))
+    except urllib.error.HTTPError as error:
+        error.close()  # and its connection with it
+        raise
+    with answer:
         while piece := answer.read1(CHUNK):
             data += piece
             if len(data) > MOST_BYTES:

@@ -91,7 +91,12 @@ def _content(
     """At most one piece more than allowed."""
     asked = urllib.request.Request(url, headers={"User-Agent": f"skillkit/{__version__}"})  # noqa: S310 - https only
     opener, content = urllib.request.build_opener(_OnlyHttps, connections), bytearray()
-    with opener.open(asked, timeout=min(until - time.monotonic(), QUIET_SECONDS)) as answer:
+    try:
+        answer = opener.open(asked, timeout=min(until - time.monotonic(), QUIET_SECONDS))
+    except urllib.error.HTTPError as error:
+        error.close()  # and its connection with it
+        raise
+    with answer:
         while time.monotonic() < until and len(content) <= limit and (chunk := answer.read1(CHUNK_BYTES)):
             content += chunk
             if on_progress is not None:
