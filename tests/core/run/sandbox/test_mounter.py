@@ -86,3 +86,17 @@ def test_walls_that_cannot_be_put_up_say_why_themselves(room: Room) -> None:
     status, stdout, stderr = room.run("/bin/echo", "ran")
     assert (status, stdout) == (1, "")
     assert stderr.startswith("bwrap: ")
+
+
+@pytest.mark.parametrize(("inherited", "expected"), [(False, (0, "ran\n")), (True, (125, ""))])
+def test_its_numbers_may_hold_what_ends_with_this_program_and_nothing_else(
+    room: Room, *, inherited: bool, expected: tuple[int, str]
+) -> None:
+    """As with libffi from 3.5 on, which keeps its own file open once it is loaded, at the first number that is free."""
+    program = room.root / "mounter.py"
+    taken = f"for number in (8, 9):\n    os.dup2(2, number, inheritable={inherited})\n"
+    before = "def main() -> "
+    program.write_text(program.read_text().replace(before, f"{taken}\n\n{before}", 1))
+    status, stdout, stderr = room.run("/bin/echo", "ran")
+    assert (status, stdout) == expected, stderr
+    assert ("the descriptor is in use: '8'" in stderr) is inherited

@@ -13,7 +13,7 @@ descriptor. A helper that fails or dies says nothing on GO, and the shell ends w
 import os
 import sys
 from _ctypes import FUNCFLAG_CDECL, FUNCFLAG_USE_ERRNO, CFuncPtr, _SimpleCData, dlopen, dlsym, get_errno
-from fcntl import F_DUPFD_CLOEXEC, F_GETFD, fcntl, ioctl
+from fcntl import F_DUPFD_CLOEXEC, F_GETFD, FD_CLOEXEC, fcntl, ioctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ def main() -> "NoReturn":
         program = sys.argv[separator + 1 :]
         _require_free(numbers)
         (is_ready, ready), (may_go, go), (told, info) = _pipe(), _pipe(), _pipe()
-        os.dup2(ready, numbers[0])
-        os.dup2(may_go, numbers[1])
         if not os.fork():  # noqa: TID251 - the helper; what was started becomes bubblewrap
-            for number in (0, 1, *numbers, ready, may_go, info):
+            for number in (0, 1, ready, may_go, info):
                 os.close(number)
             _guard_inside(places, told, is_ready, go)
+        os.dup2(ready, numbers[0])
+        os.dup2(may_go, numbers[1])
         os.set_inheritable(info, True)
         words = [program[0], "--info-fd", str(info), *program[1:]]
         os.execve(words[0], words, os.environb)  # noqa: S606, TID251 - this program is the process that was started
@@ -92,12 +92,14 @@ def _places(number: int) -> "list[tuple[str, int, int, bytes]]":
 
 
 def _require_free(numbers: "list[int]") -> None:
+    """What bubblewrap would not get anyway may be there: newer libffi keep their own file open at the first number."""
     for number in numbers:
         try:
-            fcntl(number, F_GETFD)
+            is_for_us = fcntl(number, F_GETFD) & FD_CLOEXEC
         except OSError:
             continue
-        raise OSError(0, "the descriptor is in use", str(number))
+        if not is_for_us:
+            raise OSError(0, "the descriptor is in use", str(number))
 
 
 def _pipe() -> "tuple[int, int]":
