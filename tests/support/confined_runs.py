@@ -199,12 +199,13 @@ class Room:
         from skillkit.core.run.warm.spare import Request, Spare, Told
 
         assert isinstance(self.sandbox, BubblewrapSandbox)
-        waiting = walls_ahead(self.sandbox, argv, ENVIRONMENT, self.walls, python.hook())
+        waiting = walls_ahead(self.sandbox, argv, ENVIRONMENT, self.walls, python.hook(is_renamed=True))
         assert waiting, "it cannot wait"
         nothing: Any = None
         spare = Spare(nothing, waiting, python.request, self.work, ExitStack(), waiting.confined, lambda: None)
         try:
-            order = {"imports": (("json", ()), ("socket", ()), ("subprocess", ())), "shadows": (), "own_only": False}
+            imports = (("json", ()), ("socket", ()), ("subprocess", ()))
+            order = {"imports": imports, "shadows": (), "own_only": False, "is_renamed": True}
             spare.start(python.framed(order), has_input=False)
             until = time.monotonic() + timeout
             while not spare.is_ready and time.monotonic() < until:
@@ -213,7 +214,8 @@ class Room:
             environment = self.confined(*argv).environment
             told = Told((*argv, *script_arguments), script_arguments, environment, str(self.skill), 60)
             attached = attaching(self.sandbox, waiting, self.walls)
-            ahead = spare.hand_over(Request(attached, b"", python.request(told, {})), lambda: False, lambda _: None)
+            request = Request(attached, told.names, python.request(told, {}))
+            ahead = spare.hand_over(request, lambda: False, lambda _: None)
             assert ahead, "it was not taken"
             ran = run_confined(waiting.confined, b"", timeout, 1_000_000, ahead=ahead)
             return ran.status, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")

@@ -212,7 +212,8 @@ def _way(kind: ScriptCommand, around: Around, snapshot: Path, most_imports: int)
     # Who will be told a secret, or will reach a host, meets nothing but the standard library before; and what Landlock
     # opens is open from the beginning.
     own_only = _has_secret(kind) or bool(around.reach.hosts) or is_landlock
-    return way_of(kind, _beginning(placed), environment, snapshot, most_imports, own_only=own_only)
+    started = (kind, _beginning(placed), environment, snapshot, most_imports)
+    return way_of(*started, own_only=own_only, has_attacher=not is_landlock)
 
 
 def make_spare(

@@ -36,7 +36,7 @@ def can_wait(words: tuple[str, ...], environment: Mapping[str, str]) -> bool:
 
 
 @cache
-def hook() -> Hook:
+def hook(*, is_renamed: bool) -> Hook:
     """Python takes modules from an archive, too; this one it gets as a descriptor."""
     import zipfile
 
@@ -44,7 +44,7 @@ def hook() -> Hook:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr(zipfile.ZipInfo("sitecustomize.py"), text)
-    return Hook(archive.getvalue(), WAIT)
+    return Hook(archive.getvalue(), WAIT, is_renamed=is_renamed)
 
 
 def framed(order: Mapping[str, object]) -> bytes:

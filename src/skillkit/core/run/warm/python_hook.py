@@ -5,6 +5,9 @@ comes nothing but the script, started as always. So this module waits, imports l
 goes away: Python finds that there was no such module and starts the script. No frame, module, variable, descriptor or
 word of the command line is left of it.
 
+Command line, environment and processor time, as the kernel knows them, are set from outside where that can be (then the
+request finds them set), and else by C functions that Python has no name for.
+
 The shell that starts Python says in one variable which descriptors to talk by. Orders come as a length and a value of
 `marshal`; answers are single bytes: `u` it is up, `.` one import is done, `r` all are, `x` something was imported that
 another run must not have ahead, `k` the request is taken, and the script starts. Nobody hears of anything else.
@@ -180,15 +183,9 @@ def _import_ahead(channel: _Channel, order) -> bool:
     return True
 
 
-def _take_on(request, mark) -> None:
-    """Words, environment, folder and limits of this one run."""
-    sys.argv[1:] = request["words"]
-    getattr(sys, "orig_argv", []).extend(request["words"])
-    os.chdir(request["folder"])
-    variables = {**request["environment"], MARK: mark, **request["variables"]}
-    os.environ.clear()
-    os.environ.update(variables)
-    was_there = "_ctypes" in sys.modules
+def _functions_of_c():
+    """Calls them by name; None where that leaves a descriptor: newer libffi keep their own file open."""
+    was_there, before = "_ctypes" in sys.modules, _next_descriptor()
     import _ctypes
 
     class Long(_ctypes._SimpleCData):
@@ -202,10 +199,28 @@ def _take_on(request, mark) -> None:
         address = _ctypes.dlsym(_ctypes.dlopen(None, 0), name)
         return Call(address)(*(Long(each) if isinstance(each, int) else each for each in arguments))
 
-    _rename(call, request["words"], variables)
-    _limit(call, *request["cpu_seconds"])
     if not was_there:
         del sys.modules["_ctypes"]
+    return call if _next_descriptor() == before else None
+
+
+def _next_descriptor() -> int:
+    number = os.open(os.devnull, os.O_RDONLY)
+    os.close(number)
+    return number
+
+
+def _take_on(request, mark, call) -> None:
+    """Words, environment, folder and limits of this one run."""
+    sys.argv[1:] = request["words"]
+    getattr(sys, "orig_argv", []).extend(request["words"])
+    os.chdir(request["folder"])
+    variables = {**request["environment"], MARK: mark, **request["variables"]}
+    os.environ.clear()
+    os.environ.update(variables)
+    if call:
+        _rename(call, request["words"], variables)
+        _limit(call, *request["cpu_seconds"])
 
 
 def _give_compiled(hook, table) -> None:
@@ -254,12 +269,15 @@ def wait() -> bool:
     for name in LATE:
         os.environ.pop(name, None)
     channel.say(b"u")
-    if not _import_ahead(channel, channel.order()):
+    order = channel.order()
+    is_fit = _import_ahead(channel, order)
+    call = None if order["is_renamed"] else _functions_of_c()
+    if not (is_fit and (call or order["is_renamed"])):
         channel.say(b"x")
         os._exit(0)
     channel.report()
     request = channel.order()
-    _take_on(request, mark)
+    _take_on(request, mark, call)
     if request["compiled"]:
         _give_compiled(*request["compiled"])
     channel.say(b"k")

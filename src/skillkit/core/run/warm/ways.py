@@ -33,14 +33,17 @@ def way_of(
     most_imports: int,
     *,
     own_only: bool,
+    has_attacher: bool,
 ) -> Way | None:
     """None where it has to start cold. `words` begin the command line, without what differs from call to call."""
     if kind.is_program:
         return None
+    can_rename = has_attacher and os.uname().machine in RENAMED_ON
     if kind.interpreter == "python3":
-        return _python(kind, words, environment, snapshot, most_imports, own_only=own_only)
+        told = {"own_only": own_only, "is_renamed": can_rename}
+        return _python(kind, words, environment, snapshot, most_imports, told)
     known = {"node": node.can_wait, "bash": bash.can_wait}.get(kind.interpreter)
-    if known and os.uname().machine in RENAMED_ON and known(words, environment) and _is_usual(kind, snapshot):
+    if known and can_rename and known(words, environment) and _is_usual(kind, snapshot):
         if kind.interpreter == "bash":
             return Way(bash.hook(words), b"", bash.request)
         ahead = node.modules_ahead(snapshot / kind.script_name)[:most_imports]
@@ -56,16 +59,15 @@ def _python(
     environment: Mapping[str, str],
     snapshot: Path,
     most_imports: int,
-    *,
-    own_only: bool,
+    told: Mapping[str, bool],
 ) -> Way | None:
     if not python.can_wait(words, environment):
         return None
     files = [name for name, _ in kind.manifest.entries] if kind.manifest else []
     beside = python.shadows(files, kind.script_name)
     imports = python.imports_ahead(snapshot / kind.script_name, beside)[:most_imports]
-    order = python.framed({"imports": imports, "shadows": tuple(beside), "own_only": own_only})
-    return Way(python.hook(), order, python.request)
+    order = python.framed({"imports": imports, "shadows": tuple(beside), **told})
+    return Way(python.hook(is_renamed=told["is_renamed"]), order, python.request)
 
 
 def _is_usual(kind: ScriptCommand, snapshot: Path) -> bool:
