@@ -40,7 +40,7 @@ def copied(state: Snapshots, base: Path) -> Path:
 
 
 def copies(state: Snapshots) -> set[str]:
-    return {path.name for path in state.folder.iterdir()} - {".uses"}
+    return {path.name for path in state.folder.iterdir()} - {".uses", "package.json"}
 
 
 def edited(state: Snapshots, base: Path, number: int) -> Path:

@@ -41,6 +41,9 @@ GONE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.
 HAS_LOCKS = os.name == "posix"
 """Elsewhere nobody can tell whether a copy is in use; there each stays a month."""
 NAME = re.compile(r"[0-9a-f]{64}")
+END_OF_SEARCH = "package.json"
+"""Beside the copies, with nothing in it: node asks the folders above a script for one, and gives up at one that walls
+without mounts keep from it."""
 USE = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -95,6 +98,8 @@ class Snapshots:
             if not os.path.isdir(folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             require_own_folder(folder, may_be_link=folder is self._state_folder)
+        if not os.path.lexists(self.folder / END_OF_SEARCH):
+            (self.folder / END_OF_SEARCH).write_text("{}\n", "ascii")
 
     def _lock_use(self, digest: str) -> int:
         """The descriptor that says that a copy is in use, until it is closed."""
