@@ -6,7 +6,6 @@ A program is the real one, found outside skill and workspace: what a script coul
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -63,7 +62,7 @@ SELF_QUESTIONS = {
 # Scripts by nature: that they start with `#!` does not make them shims.
 SCRIPT_PROGRAMS = frozenset(("tsx", "ts-node"))
 SHIM_PROGRAMS = frozenset(("volta-shim", "mise", "rtx", "asdf", "shim"))
-TYPES_STRIPPED_SINCE = ((22, 18), (23, 6))
+TYPES_STRIPPED_SINCE = "22.18 or 23.6"
 LEADING_ARGUMENTS = {"deno": ("run",), "pwsh": ("-NoProfile", "-File"), "cmd": ("/d", "/c")}
 
 VERSION_CHARACTERS = 200
@@ -172,10 +171,9 @@ def _not_found(language: str, names: tuple[str, ...], listed: tuple[str, ...], p
     """Of those that may run it; what is there may be too old for it."""
     usable = [name for name in names if name in listed]
     if language == "typescript" and "node" in usable and any(programs_on("node", path)):
-        versions = " or ".join(".".join(map(str, each)) for each in TYPES_STRIPPED_SINCE)
         return (
-            f"The 'node' on PATH runs no TypeScript by itself; {versions} and later do. Install one of these, or 'tsx' "
-            "and add that to 'allowed_interpreters'."
+            f"The 'node' on PATH runs no TypeScript by itself; {TYPES_STRIPPED_SINCE} and later do, but for Debian's "
+            "own. Install one of these, or 'tsx' and add that to 'allowed_interpreters'."
         )
     wanted = " or ".join(map(repr, usable or names))
     remedy = "Install it or remove the script." if usable else "Install one and add it to 'allowed_interpreters'."
@@ -273,10 +271,5 @@ def version_of(program: str, path: str, run: Runner) -> str:
 
 
 def strips_types(node: str, path: str, run: Runner) -> bool:
-    """Node runs TypeScript by itself since 22.18 and 23.6."""
-    version = re.match(r"v(\d+)\.(\d+)", run((node, "--version"), path))
-    if version is None:
-        return False
-    number = (int(version[1]), int(version[2]))
-    (old_major, old_minor), newer = TYPES_STRIPPED_SINCE
-    return number >= newer or (number[0] == old_major and number[1] >= old_minor)
+    """Node runs TypeScript by itself since 22.18 and 23.6, where it was not built without: Debian's is."""
+    return run((node, "-p", "process.features.typescript"), path).strip() in ("strip", "transform")
