@@ -74,6 +74,8 @@ def test_the_install_script_of_a_node_package_runs_plainly_and_not_here(
         assert manager.execute_skill_script("animals", "a").stdout == "striped\n"
         assert not mark.exists()
         (tmp_path / "plain").mkdir()
+        # From version 12 on npm asks for this first.
+        (tmp_path / "plain/package.json").write_text('{"allowScripts": {"zebra": true}}')
         cache = str(tmp_path / "npm-cache")
         words = ("npm", "install", "zebra", "--cache", cache, "--no-audit", "--no-fund", "--foreground-scripts")
         said = subprocess.run(words, cwd=tmp_path / "plain", capture_output=True, text=True, check=False)

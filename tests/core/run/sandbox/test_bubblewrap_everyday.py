@@ -11,6 +11,7 @@ from support.confined_runs import Room, bubblewrap_refusal, open_folder, users
 
 from skillkit.core.run.sandbox.explain import explanation
 from skillkit.core.run.sandbox.machine import interpreter_paths
+from skillkit.core.values.policy import Limits
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
 
@@ -170,7 +171,10 @@ def test_an_interpreter_starts(name: str, user: int | None) -> None:
 def test_a_node_script_can_use_files_processes_and_workers(user: int | None, *, opened: bool) -> None:
     node = require_program("node")
     with open_folder() as folder:
-        room = Room.made(folder, user=user).with_walls(workspace=str(folder / "outside") if opened else None)
+        # From version 24 on each thread sets 512 MB aside for its code, and the kernel counts them.
+        limits = Limits(data_megabytes=2048)
+        workspace = str(folder / "outside") if opened else None
+        room = Room.made(folder, user=user).with_walls(workspace=workspace, limits=limits)
         (room.skill / "script.js").write_text(NODE_FILES)
         whole = f"{PREPARE}exec {node} {room.skill}/script.js"
         assert room.run("/bin/bash", "-c", whole, "bash", str(room.work))[:2] == (0, "ok\n")

@@ -117,6 +117,10 @@ def limit(what: str, key: str) -> str:
         ("cp: error writing 'x': No space left on device", limit("64 MB of temporary files", "temporary_megabytes")),
         ("Traceback\nMemoryError", limit("1024 MB of memory a process", "data_megabytes")),
         ("FATAL ERROR: JavaScript heap out of memory", limit("1024 MB of memory a process", "data_megabytes")),
+        (
+            "# Fatal process out of memory: Failed to reserve virtual memory for CodeRange",
+            limit("1024 MB of memory a process", "data_megabytes"),
+        ),
         ("", ""),
         ("ValueError: bad input", ""),
         ("cat: /w/there: No such file or directory", ""),

@@ -12,6 +12,7 @@ from support.warm_runs import WARM, needs_spares, wait_for_spare
 
 from skillkit import ScriptPolicy
 from skillkit.core.run.warm.spares import spares
+from skillkit.core.values.policy import Limits
 
 pytestmark = needs_spares
 
@@ -214,7 +215,8 @@ def test_it_sees_and_says_the_same(tmp_path: Path, what: str, stdin: bytes | Non
     name, text = SCRIPTS[what]
     if (name.endswith("js") and not shutil.which("node")) or (name.endswith("pl") and not shutil.which("perl")):
         pytest.skip("not installed")
-    policy = ScriptPolicy(**WARM)
+    # From version 24 on each thread of node sets 512 MB aside for its code, and the kernel counts them.
+    policy = ScriptPolicy(**WARM, limits=Limits(data_megabytes=2048))
     words = ["one", "two words", "ü", "", "'$(id)'", "a\nb", "-n", "X=1"]
     with made_manager(tmp_path, {f"scripts/{name}": text, **BESIDE}, policy=policy) as manager:
         cold = manager.execute_skill_script("demo", name, argv=words, stdin=stdin)

@@ -60,7 +60,7 @@ NO_PROCESS = re.compile(
     r"can't start new thread|fork: |Cannot fork|BlockingIOError: \[Errno 11\]|spawn \S+ EAGAIN|uv_thread"
 )
 NO_MEMORY = re.compile(
-    r"^MemoryError|Cannot allocate memory|ENOMEM|heap out of memory|NoMemoryError|failed to allocate memory"
+    r"^MemoryError|Cannot allocate memory|ENOMEM|(?:heap|process) out of memory|NoMemoryError|failed to allocate memory"
     r"|Out of memory|cannot allocate \d+ bytes|bad_alloc"
 )
 # The policy's key for a limit, what running into it looks like, and what it limits.
