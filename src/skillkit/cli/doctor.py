@@ -21,6 +21,7 @@ from skillkit.core.run.own_programs import find_own_program
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.tiers import count_together, machine_tiers, mounter_works, run_groups
 from skillkit.core.run.unwalled import read_output
+from skillkit.core.run.warm.python import LEFT_OPEN
 from skillkit.core.store.opening import open_store
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import INTERPRETERS
@@ -181,6 +182,10 @@ def tiers() -> list[_TierHealth]:
 def _warm(tier: str) -> str:
     """Whether the next run can be made ready ahead."""
     if tier == "landlock":
+        path = search_path(os.environ, Path("/nonexistent"), None)
+        python = find_program("python3", path, read_output, ())
+        if python and read_output((python, "-I", "-S", "-c", LEFT_OPEN), path).strip() != "0":
+            return "no: the libffi of this python3 keeps its own file open, and a script would see it"
         return "the next run of a python3 script without a workspace can be made ready ahead"
     if tier != "bubblewrap":
         return "every run starts its walls anew"

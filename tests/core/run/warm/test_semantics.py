@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from support.warm_runs import WARM, cold_and_warm, needs_spares, only
+from support.running import made_manager
+from support.warm_runs import WARM, can_wait_under_landlock, cold_and_warm, needs_spares, only, spares
+
+from skillkit import ScriptPolicy
 
 pytestmark = needs_spares
 
@@ -281,3 +285,17 @@ def said(result: object) -> str:
     # Without namespaces, the numbers of processes differ from run to run, and so does how many the user has already.
     text = re.sub(r"0x[0-9a-f]+|started \d+|RLIMIT_NPROC .*|SigQ:[^']*|(?<=\n1 )\d{3,} \d{3,}", "#", text)
     return re.sub(rf"{re.escape(os.path.realpath('/tmp'))}/skillkit-work[^/]*/[^/'\" ]*", "WORK", text)
+
+
+def test_a_python_that_would_have_one_more_descriptor_starts_cold(tmp_path: Path) -> None:
+    """Where nobody can set its names from outside."""
+    if can_wait_under_landlock():
+        pytest.skip("the libffi of this python3 keeps no file open")
+    script = {"scripts/run.py": "import os; print(sorted(os.listdir('/proc/self/fd')))"}
+    with only("landlock"), made_manager(tmp_path, script, policy=ScriptPolicy(**WARM)) as manager:
+        results = []
+        for _ in range(4):
+            results.append(manager.execute_skill_script("demo", "run"))
+            time.sleep(0.5)  # in which a spare would come to be
+        assert spares.count() == 0
+    assert {(each.isolation.start, each.stdout) for each in results} == {("cold", results[0].stdout)}

@@ -14,12 +14,14 @@ from skillkit.core.models.detect.languages import parse_python
 from skillkit.core.run.sandbox.waiting import Hook
 from skillkit.core.run.warm.spare import Told
 
-__all__ = ["can_wait", "framed", "hook", "imports_ahead", "request", "shadows"]
+__all__ = ["LEFT_OPEN", "can_wait", "framed", "hook", "imports_ahead", "request", "shadows"]
 
 WAIT = (
     'echo w >"/proc/self/fd/$3"; read -r go <"/proc/self/fd/$2" && [ "$go" = go ] || exit 125; '
     'export PYTHONPATH="/proc/self/fd/$1" WARM_DESCRIPTORS="$1,$2,$3,$4"; shift 4; exec "$@"'
 )
+LEFT_OPEN = "import os; at = os.open('/', 0); os.close(at); import _ctypes; print(os.open('/', 0) - at)"
+"""For a Python that says how many descriptors stay open once it has called C functions by name."""
 # What the runner sets itself, and what means the same however long before a run Python starts.
 HARMLESS = {"PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONHASHSEED"}
 WORDS = 2  # the interpreter and its script: options may keep it from reading what makes it wait
