@@ -17,6 +17,7 @@ from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths, is_in_venv, masked_files
 from skillkit.core.run.sandbox.network import certificates_of
 from skillkit.core.store.homes import Home
+from skillkit.core.store.snapshots import end_of_search
 from skillkit.core.values.grants import names_of
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import Decision, PreparedRun, ScriptCommand
@@ -83,6 +84,7 @@ def reach_of(
         home=kept,
         **packages._asdict(),
         apart=str(apart) if apart else None,
+        end_of_search=end_of_search(skill, state),
         workspace=opened.workspace.path if opened.workspace else None,
         protected=tuple(dict.fromkeys((*(each.path for each in in_rules), *guarded.around, *also, state))),
         links=tuple(each.path for each in in_rules if each.is_link),

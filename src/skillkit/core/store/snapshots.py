@@ -26,7 +26,7 @@ from skillkit.core.paths.trees import remove_tree
 from skillkit.core.store.compiled import forget_compiled
 from skillkit.core.values.runs import Manifest
 
-__all__ = ["KEPT_COPIES", "Snapshots"]
+__all__ = ["KEPT_COPIES", "Snapshots", "end_of_search"]
 
 KEPT_COPIES = 4
 """Of one skill's folder, the newest, beside those that are approved or in use."""
@@ -41,10 +41,17 @@ GONE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.
 HAS_LOCKS = os.name == "posix"
 """Elsewhere nobody can tell whether a copy is in use; there each stays a month."""
 NAME = re.compile(r"[0-9a-f]{64}")
+FOLDER = "snapshots"
 END_OF_SEARCH = "package.json"
 """Beside the copies, with nothing in it: node asks the folders above a script for one, and gives up at one that walls
 without mounts keep from it."""
 USE = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def end_of_search(skill: str, state_folder: str) -> str | None:
+    """The file beside it, where that path is a copy's."""
+    folder = os.path.join(state_folder, FOLDER)
+    return os.path.join(folder, END_OF_SEARCH) if os.path.dirname(skill) == folder else None
 
 
 class _Use(NamedTuple):
@@ -59,7 +66,7 @@ class Snapshots:
     """The copies of one world; copies with `approved` digests are kept: the next question shows what changed since."""
 
     def __init__(self, state_folder: Path, approved: Callable[[], Collection[str]] = frozenset) -> None:
-        self.folder = state_folder / "snapshots"
+        self.folder = state_folder / FOLDER
         self._uses = self.folder / USES
         self._state_folder = state_folder
         self._approved = approved

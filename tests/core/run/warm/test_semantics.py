@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from support.running import made_manager
-from support.warm_runs import WARM, can_wait_under_landlock, cold_and_warm, needs_spares, only, spares
+from support.warm_runs import WARM, can_wait_under_landlock, cold_and_warm, needs_spares, only
 
 from skillkit import ScriptPolicy
+from skillkit.core.run.warm.spares import spares
 
 pytestmark = needs_spares
 

@@ -14,7 +14,6 @@ from skillkit.core.paths import is_inside
 from skillkit.core.run.sandbox import seccomp
 from skillkit.core.run.sandbox.base import PRIVATE_FOLDERS, Confined, Reach, Sandbox, descriptor, home_variables
 from skillkit.core.run.sandbox.machine import SYSTEM
-from skillkit.core.store.snapshots import END_OF_SEARCH
 from skillkit.core.values.runs import Isolation
 
 TYPE_CHECKING = False
@@ -167,8 +166,8 @@ class LandlockSandbox(Sandbox):
         for path in reach.environments:
             yield _grant(path, READ, reach=reach)
         yield _grant(reach.snapshot or reach.skill, READ, reach=reach)
-        if reach.snapshot:
-            yield _grant(os.path.join(os.path.dirname(reach.snapshot), END_OF_SEARCH), READ, is_optional=True)
+        if reach.end_of_search:
+            yield _grant(reach.end_of_search, READ)
         for path in (reach.work, *([reach.home] if reach.home else [])):
             yield _grant(path, self._write, reach=reach)
         if reach.filesystem:
