@@ -72,7 +72,6 @@ def reach_of(
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
     kept = os.path.realpath(home.path) if home else None
     shown = (*([kept] if kept else []), *(copies or {}).values(), *packages.shown)
-    unmoved = (str(snapshot or skill), private, *pinned, *shown)
     return Reach(
         skill=skill,
         snapshot=str(snapshot) if snapshot else None,
@@ -90,7 +89,7 @@ def reach_of(
         links=tuple(each.path for each in in_rules if each.is_link),
         notes=(*_notes_on_guard(guarded), *_notes_on_search(command, opened, policy, apart), *_notes_on_home(home)),
         hidden=_hidden_places(state, (*own.folders, *(each.path for each in opened.all))),
-        identities=_identities(own.folders, unmoved, opened, in_rules),
+        identities=_identities(own.folders, (str(snapshot or skill), private, *pinned, *shown), opened, in_rules),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
         copies=tuple((copies or {}).items()),
         writable=tuple(each.path for each in opened.writable),

@@ -60,7 +60,7 @@ class Reach:
     apart: str | None = None
     """A second place of the snapshot with nothing above it, for languages that look for code in the folders above."""
     end_of_search: str | None = None
-    """A file that says nothing, beside the copy that runs: there such a language ends its look where nothing is mounted."""
+    """A file that says nothing, beside a copy that runs where it lies: there such a language ends its look."""
     workspace: str | None = None
     """The folder the agent works in; writable except `protected`."""
     protected: tuple[str, ...] = ()
