@@ -184,7 +184,7 @@ def test_forty_edits_of_a_large_skill_leave_a_few_copies(tmp_path: Path) -> None
         for number in range(40):
             (tmp_path / "skills/demo/data").write_bytes(os.urandom(100_000) + bytes([number]))
             assert manager.execute_skill_script("demo", "run").stdout == "ran\n"
-    copies = [each for each in (tmp_path / "state/snapshots").iterdir() if not each.name.startswith(".")]
+    copies = [each for each in (tmp_path / "state/snapshots").iterdir() if each.is_dir() and each.name != ".uses"]
     assert len(copies) == 4
 
 

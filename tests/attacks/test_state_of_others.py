@@ -26,7 +26,8 @@ ANOTHER_USER = 65534
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
 on_posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes say nothing here")
 GUARDED_WALLS = replace(GUARDED, sandbox="preferred")
-PARTS = ["", "state.sqlite3", "state.sqlite3-wal", "state.sqlite3-shm", "snapshots", "snapshots/.uses", "COPY"]
+FILES = ["state.sqlite3", "state.sqlite3-wal", "state.sqlite3-shm"]
+PARTS = ["", *FILES, "snapshots", "snapshots/.uses", "snapshots/package.json", "COPY"]
 
 
 def trusted_world(folder: Path) -> Path:
@@ -49,8 +50,7 @@ def run(folder: Path) -> str:
 
 def part_of(state: Path, part: str) -> Path:
     if part == "COPY":
-        (copy,) = [each for each in (state / "snapshots").iterdir() if not each.name.startswith(".")]
-        return copy
+        return state / "snapshots" / digest.manifest_of(state.parent / "skills/demo").digest
     path = state / part
     if not path.exists():
         path.touch(mode=0o600)
@@ -101,7 +101,7 @@ def test_a_link_that_another_user_made_to_a_state_is_not_followed(tmp_path: Path
 
 
 @on_posix
-@pytest.mark.parametrize("part", ["state.sqlite3", "state.sqlite3-wal"])
+@pytest.mark.parametrize("part", ["state.sqlite3", "state.sqlite3-wal", "snapshots/package.json"])
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_a_file_that_others_can_write_is_not_believed(tmp_path: Path, part: str, mode: int) -> None:
     part_of(trusted_world(tmp_path), part).chmod(mode)

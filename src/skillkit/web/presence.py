@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from skillkit.core.paths import is_own_state, require_own_folder
+from skillkit.core.paths.files import replace_file
 from skillkit.core.run.process.kernel import started_at
 
 __all__ = ["RunningPage", "announce", "keep_port", "kept_port", "running_page"]
@@ -81,15 +81,7 @@ def kept_port(folder: Path) -> int:
 
 def keep_port(folder: Path, port: int) -> None:
     if kept_port(folder) != port:
-        _write(folder, PORT_FILE_NAME, str(port))
-
-
-def _write(folder: Path, name: str, text: str) -> None:
-    """Made by mkstemp with 0600, and complete before it has its name."""
-    descriptor, draft = tempfile.mkstemp(prefix=f".{name}-", dir=folder)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(draft, folder / name)
+        replace_file(folder / PORT_FILE_NAME, str(port).encode())
 
 
 @contextmanager
@@ -99,7 +91,7 @@ def announce(folder: Path, address: str, token: str) -> Iterator[None]:
     path = folder / FILE_NAME
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     require_own_folder(folder, may_be_link=True)
-    _write(folder, FILE_NAME, json.dumps(asdict(page)))
+    replace_file(folder / FILE_NAME, json.dumps(asdict(page)).encode())
     try:
         yield
     finally:

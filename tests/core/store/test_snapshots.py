@@ -43,6 +43,16 @@ def copies(state: Snapshots) -> set[str]:
     return {path.name for path in state.folder.iterdir()} - {".uses", "package.json"}
 
 
+@pytest.mark.parametrize("found", [b"", b'{"type": "module"}\n'], ids=["cut off", "other words"])
+def test_beside_the_copies_nothing_speaks_for_all_of_them(tmp_path: Path, found: bytes) -> None:
+    base, state = write(tmp_path / "skill", {"SKILL.md": "x"}), Snapshots(tmp_path / "state")
+    copied(state, base)
+    (state.folder / "package.json").write_bytes(found)
+    copied(state, base)
+    assert (state.folder / "package.json").read_bytes() == b"{}\n"
+    assert copies(state) == {manifest_of(base).digest}
+
+
 def edited(state: Snapshots, base: Path, number: int) -> Path:
     write(base, {"a": f"version {number}"})
     return copied(state, base)

@@ -20,6 +20,7 @@ from skillkit.core.exceptions import InvalidFrontmatterError, MissingRequiredFie
 from skillkit.core.find.roots import Root
 from skillkit.core.models import SKILL_FILE_LIMIT_BYTES, SkillMetadata, open_at_once
 from skillkit.core.paths import is_own_state
+from skillkit.core.paths.files import replace_file
 from skillkit.core.values.skills import Diagnostic
 from skillkit.core.values.text import grouped
 
@@ -221,26 +222,12 @@ class ReadingCache:
         with contextlib.suppress(OSError, ValueError):
             body = "\n".join(self._current).encode("utf-8", "surrogateescape")
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_whole(self.file, _header_of(body).encode() + b"\n" + body)
+            replace_file(self.file, _header_of(body).encode() + b"\n" + body)
             drop_oldest(self.folder)
 
 
 def _header_of(body: bytes) -> str:
     return f"{FORMAT} {zlib.crc32(body):08x}"
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    """A reader sees the old file or the new one, never a part."""
-    import tempfile
-
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=".new-")
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.write(content)
-        os.replace(temporary, file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def drop_oldest(folder: Path) -> None:

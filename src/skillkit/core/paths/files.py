@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-__all__ = ["Folder", "copy_content", "write_new_file"]
+__all__ = ["Folder", "copy_content", "replace_file", "write_new_file"]
 
 LINKS = 8
 """Of the system's own, followed one after the other: `/tmp` is one on some machines."""
@@ -271,6 +271,22 @@ def write_new_file(path: str | Path, content: bytes, mode: int = 0o666) -> None:
     above, name = os.path.split(os.path.abspath(path))
     with Folder.named(above) as folder:
         folder.write_new(name, content, mode)
+
+
+def replace_file(path: str | Path, content: bytes, *, drafts: str | Path | None = None) -> None:
+    """In a folder of ours alone, for its owner alone: a reader sees the old file or the new one, never a part.
+
+    `drafts` is where it is written meanwhile, where whoever looks at its own folder would take it for something else.
+    """
+    draft = os.path.join(drafts or os.path.dirname(path), f".new-{os.urandom(8).hex()}")
+    try:
+        with open(os.open(draft, NEW, 0o600), "wb") as file:
+            file.write(content)
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
 
 
 def copy_content(source: int, target: int, *, limit: int | None = None) -> int:

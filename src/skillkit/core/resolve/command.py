@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +24,7 @@ from skillkit.core.exceptions import (
 from skillkit.core.models import Skill
 from skillkit.core.models.digest import LEFT_OUT, content_of, manifest_of
 from skillkit.core.paths import real_path, require_own_folder
+from skillkit.core.paths.files import replace_file
 from skillkit.core.paths.forbidden import named_workspace, open_paths, require_open, require_same
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.resolve.arguments import CallArguments, Surroundings, leads_through, read_input, require_sayable
@@ -272,10 +272,7 @@ def _write_card(cards: Path, name: str, program: Path) -> Path:
         is_plain = os.path.isfile(card) and not os.path.islink(card)
         if not is_plain or card.read_text(encoding="utf-8", errors="replace") != text:
             # Made beside it: whoever looks at the folder meanwhile sees the old card or the new one.
-            descriptor, new = tempfile.mkstemp(dir=cards, prefix=".new-")
-            with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            os.replace(new, card)
+            replace_file(card, text.encode(errors="backslashreplace"), drafts=cards)
     except OSError as error:
         raise StateUnavailableError(
             f"No card of the program {name!r} can be kept in {cards}: {error.strerror or error}. "

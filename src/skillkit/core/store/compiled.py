@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from skillkit.core.paths import require_own_folder
+from skillkit.core.paths.files import replace_file
 
 __all__ = ["CompiledFiles", "forget_compiled", "interpreter_key"]
 
@@ -62,13 +62,7 @@ class CompiledFiles:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         require_own_folder(self._folder)
         self._tidy()
-        new = self._folder / f".new-{secrets.token_hex(8)}"
-        try:
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(content)
-            os.replace(new, self._folder / f"{digest}-{interpreter}")
-        finally:
-            new.unlink(missing_ok=True)
+        replace_file(self._folder / f"{digest}-{interpreter}", content)
 
     def _tidy(self) -> None:
         """Unused for a month, or more than can be of use."""

@@ -23,6 +23,7 @@ from typing import Any
 
 from skillkit.core.exceptions import StateUnavailableError
 from skillkit.core.paths import real_path, require_own_file, require_own_folder
+from skillkit.core.paths.files import replace_file
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.values.runs import Prepared
 
@@ -175,11 +176,7 @@ class Environments:
     def keep(self, approved: Approved) -> None:
         """In one step; what was approved for the skill before is replaced."""
         self.make_folders()
-        note = self._note(approved.skill, approved.folder)
-        draft = note.with_name(f".new-{os.urandom(8).hex()}")
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(asdict(approved), file)
-        os.replace(draft, note)
+        replace_file(self._note(approved.skill, approved.folder), json.dumps(asdict(approved)).encode())
 
     def forget(self, skill: str, base_directory: str | Path) -> None:
         with suppress(FileNotFoundError):

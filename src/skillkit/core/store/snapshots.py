@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import ContentChangedError, StateUnavailableError
 from skillkit.core.models.digest import SKILL_BYTES, forget, manifest_of
-from skillkit.core.paths import real_path, require_own_folder
-from skillkit.core.paths.files import Folder, copy_content
+from skillkit.core.paths import real_path, require_own_file, require_own_folder
+from skillkit.core.paths.files import Folder, copy_content, replace_file
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.store.compiled import forget_compiled
 from skillkit.core.values.runs import Manifest
@@ -45,6 +45,7 @@ FOLDER = "snapshots"
 END_OF_SEARCH = "package.json"
 """Beside the copies, with nothing in it: node asks the folders above a script for one, and gives up at one that walls
 without mounts keep from it."""
+NOTHING = b"{}\n"
 USE = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -105,8 +106,16 @@ class Snapshots:
             if not os.path.isdir(folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             require_own_folder(folder, may_be_link=folder is self._state_folder)
-        if not os.path.lexists(self.folder / END_OF_SEARCH):
-            (self.folder / END_OF_SEARCH).write_text("{}\n", "ascii")
+        self._end_searches()
+
+    def _end_searches(self) -> None:
+        """All of that file or nothing, and nothing else in it: what it says would count for every copy."""
+        file = self.folder / END_OF_SEARCH
+        require_own_file(file)
+        with suppress(FileNotFoundError):
+            if file.read_bytes() == NOTHING:
+                return
+        replace_file(file, NOTHING)
 
     def _lock_use(self, digest: str) -> int:
         """The descriptor that says that a copy is in use, until it is closed."""
