@@ -12,25 +12,35 @@ import tarfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
 DAY = 86_400
 
 
-def wheel(name: str, version: str, code: str = "", needs: Sequence[str] = ()) -> tuple[str, bytes]:
-    """File name and content of a wheel with one module of the package's own name."""
+def wheel(
+    name: str,
+    version: str,
+    code: str = "",
+    needs: Sequence[str] = (),
+    files: Mapping[str, str] | None = None,
+    build: str = "",
+) -> tuple[str, bytes]:
+    """File name and content of a wheel with one module of the package's own name, and `files` beside it."""
     module, info = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
     requires = "".join(f"Requires-Dist: {each}\n" for each in needs)
     files = {
+        **(files or {}),
         f"{module}.py": code or f"VERSION = {version!r}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        + (f"Build: {build}\n" if build else ""),
     }
     rows = [f"{path},sha256={_digest(text)},{len(text)}" for path, text in files.items()]
     files[f"{info}/RECORD"] = "\n".join((*rows, f"{info}/RECORD,,", ""))
@@ -38,7 +48,7 @@ def wheel(name: str, version: str, code: str = "", needs: Sequence[str] = ()) ->
     with zipfile.ZipFile(content, "w") as archive:
         for path, text in files.items():
             archive.writestr(zipfile.ZipInfo(path), text)
-    return f"{module}-{version}-py3-none-any.whl", content.getvalue()
+    return f"{module}-{version}{f'-{build}' if build else ''}-py3-none-any.whl", content.getvalue()
 
 
 BUILD = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
@@ -71,6 +81,8 @@ class PackageIndex:
     port: int = 0
     packages: dict[str, dict[str, bytes]] = field(default_factory=dict)
     age_days: float = 100
+    ages: dict[str, float] = field(default_factory=dict)
+    """Of single files."""
     tells_times: bool = True
     hangs: bool = False
     hangs_at: str = "/"
@@ -83,24 +95,30 @@ class PackageIndex:
     asked: list[str] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
 
-    def add(self, name: str, version: str, code: str = "", needs: Sequence[str] = ()) -> None:
-        self.packages.setdefault(name, {}).update([wheel(name, version, code, needs)])
+    def add(self, name: str, version: str, code: str = "", needs: Sequence[str] = (), **more: Any) -> str:
+        """Its file's name."""
+        file, content = wheel(name, version, code, needs, **more)
+        self.packages.setdefault(name, {})[file] = content
+        return file
 
     def add_source(self, name: str, version: str, backend: str) -> None:
         self.packages.setdefault(name, {}).update([source_package(name, version, backend)])
 
     def page(self, name: str) -> bytes:
-        moment = datetime.fromtimestamp(time.time() - self.age_days * DAY, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         files = [
             {
                 "filename": file,
                 "url": f"../../files/{file}",
                 "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
-                **({"size": len(content), "upload-time": moment} if self.tells_times else {}),
+                **({"size": len(content), "upload-time": self._moment(file)} if self.tells_times else {}),
             }
             for file, content in self.packages[name].items()
         ]
         return json.dumps({"meta": {"api-version": "1.1"}, "name": name, "files": files}).encode()
+
+    def _moment(self, file: str) -> str:
+        then = time.time() - self.ages.get(file, self.age_days) * DAY
+        return datetime.fromtimestamp(then, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
         self.asked.append(path)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
-
-from packaging.tags import compatible_tags, cpython_tags, platform_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from skillkit.core.paths import real_path
 from skillkit.core.resolve.environment import interpreter_for, search_path
 from skillkit.core.run.unwalled import read_output
-from skillkit.core.store.environments import TREE
+from skillkit.core.store.environments import TREE, names_below
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.packages.index import File, Index, hosts_for, pages_of, python_index
 from skillkit.packages.skill_lock import Pin
 from skillkit.packages.tools import Hosts, failure_of, uv_program
-from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, common_name_near, known_of, locked_in
+from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, known_of, locked_in
+from skillkit.packages.wheels import hashes_of, told
 from skillkit.packages.workshop import Workshop, key_of
 
 __all__ = ["Python", "build_python", "plan_python", "python_here"]
@@ -76,11 +75,11 @@ def plan_python(
     _require_pinned(packages, pins)
     pages |= pages_of([each.name for each in packages if each.name not in pages], index.addresses, seconds=patience)
     sources = {each.name: each for each in wanted}
-    told = tuple(_told(each, pages[each.name], sources.get(each.name), python) for each in packages)
-    untimed = index.names if any(each.uploaded_at is None for each in told) else ()
+    known = tuple(told(each, pages[each.name], sources.get(each.name), python.version) for each in packages)
+    untimed = index.names if any(each.uploaded_at is None for each in known) else ()
     key = key_of(lock, python.path, python.version, python.platform)
     unknown = tuple(each.name for each in wanted if each not in found)
-    return Plan("python", key, lock, python.path, wanted, told, index.names, untimed, unknown)
+    return Plan("python", key, lock, python.path, wanted, known, index.names, untimed, unknown)
 
 
 def build_python(
@@ -89,35 +88,69 @@ def build_python(
     """The tree of the environment, from the lock alone: hashes are required, and nothing is built."""
     index = python_index(shop.new_folder("settings"))
     pages = pages_of([each.name for each in plan.packages], index.addresses, seconds=patience)
-    (shop.work / "lock.txt").write_text(plan.lock, encoding="utf-8")
+    lock = _lock_text(replace(each, hashes=hashes_of(each, pages[each.name], python.version)) for each in plan.packages)
+    (shop.work / "lock.txt").write_text(lock, encoding="utf-8")
     tree = shop.made / TREE
     uv = uv_program()
-    make = (
-        uv,
-        "venv",
-        "--relocatable",
-        "--no-project",
-        *CLOSED,
-        "--python",
-        python.path,
-        f"{real_path(shop.made)}/tree",
-    )
+    inside = f"{real_path(shop.made)}/tree"
+    make = (uv, "venv", "--relocatable", "--no-project", *CLOSED, "--python", python.path, inside)
     install = (
-        *(uv, "pip", "install", "--python", f"{real_path(shop.made)}/tree/bin/python", "--requirements", "lock.txt"),
-        *("--require-hashes", "--no-deps", *WHEELS, "--compile-bytecode", "--link-mode", "copy", *CLOSED),
+        *(uv, "pip", "install", "--python", f"{inside}/bin/python", "--requirements", "lock.txt"),
+        *("--require-hashes", "--no-deps", *WHEELS, "--link-mode", "copy", *CLOSED),
     )
-    for words, hosts in ((make, Hosts()), (install, _hosts(index, pages))):
-        said = shop.run(
-            words,
-            programs=(uv, python.path),
-            environment=_environment(shop, index),
-            hosts=hosts,
-            on_bytes=on_bytes if words is install else None,
-        )
-        if said.status:
-            raise failure_of("uv", said, "The packages were not installed")
-    if not os.path.exists(tree / "bin" / "python"):
+    _run(shop, make, python, index, Hosts())
+    empty = _frame_of(tree, names_below(tree))
+    if "bin/python" not in empty:
         raise PackagesError("uv made no environment, and said no reason.")
+    _run(shop, install, python, index, _hosts(index, pages), on_bytes)
+    _require_frame(tree, empty, plan)
+    # Not the environment's own Python: that would start code of packages while the way to the index is open.
+    compiler = (python.path, "-I", "-S", "-m", "compileall", "-qq", f"{inside}/lib")
+    shop.run(compiler, programs=(python.path,), environment={}, hosts=Hosts())  # what is no Python stays as it is
+
+
+def _run(
+    shop: Workshop,
+    words: tuple[str, ...],
+    python: Python,
+    index: Index,
+    hosts: Hosts,
+    on_bytes: Callable[[int], None] | None = None,
+) -> None:
+    said = shop.run(
+        words,
+        programs=(words[0], python.path),
+        environment=_environment(shop, index),
+        hosts=hosts,
+        on_bytes=on_bytes,
+    )
+    if said.status:
+        raise failure_of("uv", said, "The packages were not installed")
+
+
+def _frame_of(tree: Path, names: Iterable[str]) -> dict[str, str]:
+    """How each of these looks, with its content; what is not there is left out."""
+    found = {}
+    for name in names:
+        path = tree / name
+        if path.is_symlink():
+            found[name] = f"link {os.readlink(path)}"
+        elif path.is_file():
+            found[name] = sha256(path.read_bytes()).hexdigest()
+        elif path.is_dir():
+            found[name] = "folder"
+    return found
+
+
+def _require_frame(tree: Path, empty: Mapping[str, str], plan: Plan) -> None:
+    """Which Python an environment starts, and from where, stands in files of its own: no package may bring others."""
+    now = _frame_of(tree, empty)
+    changed = [name for name in sorted(empty) if now.get(name) != empty[name]]
+    if changed:
+        raise PackagesError(
+            f"One of {', '.join(each.name for each in plan.packages)} brings {changed[0]}, which says what the "
+            "environment is and which Python it starts. Nothing was installed. Do without that package."
+        )
 
 
 def _hosts(index: Index, pages: Mapping[str, list[File]]) -> Hosts:
@@ -166,21 +199,24 @@ def _lock(
 
 def _with_pinned_hashes(lock: str, pins: Mapping[str, Pin]) -> str:
     """As the tool gave it, in one form; where the skill's own lock has hashes, those alone count."""
-    lines = []
+    found = []
     for package in locked_in(lock, "python"):
         pinned = pins.get(package.name, ("", ()))[1]
-        hashes = [each for each in package.hashes if each in pinned] if pinned else list(package.hashes)
+        hashes = tuple(each for each in package.hashes if each in pinned) if pinned else package.hashes
         if not hashes:
             raise PackagesError(
                 f"{package.name} {package.version}: no file of the index has a hash that the skill's own lock names. "
                 "Somebody changed one of them: do not use it until you know who."
             )
-        lines += [f"{package.name}=={package.version}", *(f"    --hash={each}" for each in sorted(hashes))]
-    return "\n".join(f"{line} \\" if after.startswith(" ") else line for line, after in _pairs(lines)) + "\n"
+        found.append(replace(package, hashes=hashes))
+    return _lock_text(found)
 
 
-def _pairs(lines: list[str]) -> list[tuple[str, str]]:
-    return list(zip(lines, [*lines[1:], ""], strict=True))
+def _lock_text(packages: Iterable[Locked]) -> str:
+    rows = (
+        (f"{each.name}=={each.version}", *(f"    --hash={one}" for one in sorted(each.hashes))) for each in packages
+    )
+    return "".join(" \\\n".join(row) + "\n" for row in rows)
 
 
 def _require_pinned(packages: tuple[Locked, ...], pins: Mapping[str, Pin]) -> None:
@@ -189,37 +225,3 @@ def _require_pinned(packages: tuple[Locked, ...], pins: Mapping[str, Pin]) -> No
             raise PackagesError(
                 f"The skill's own lock does not name {each.name}, which its packages need here. Make the lock anew."
             )
-
-
-def _told(locked: Locked, files: list[File], wanted: Wanted | None, python: Python) -> Locked:
-    """With what the index tells of the file that this machine gets."""
-    hashes = {each.removeprefix("sha256:") for each in locked.hashes}
-    of_lock = [file for file in files if file.sha256 in hashes or not file.sha256]
-    rank = {tag: number for number, tag in enumerate(_tags(python))}
-    best = min(((_rank(file, locked, rank), number, file) for number, file in enumerate(of_lock)), default=None)
-    file = best[2] if best is not None and best[0] < len(rank) else None
-    source, where = (wanted.source, wanted.where) if wanted else ("", "")
-    return replace(
-        locked,
-        source=source,
-        where=where,
-        size=file.size if file else None,
-        uploaded_at=file.uploaded_at if file else None,
-        resembles=common_name_near(locked.name, "python") if wanted else "",
-    )
-
-
-def _tags(python: Python) -> list[object]:
-    version = tuple(int(part) for part in python.version.split(".")[:2])
-    platforms = list(platform_tags())
-    return [*cpython_tags(version, platforms=platforms), *compatible_tags(version, platforms=platforms)]
-
-
-def _rank(file: File, locked: Locked, rank: Mapping[object, int]) -> int:
-    try:
-        name, version, _, tags = parse_wheel_filename(file.name)
-    except (InvalidWheelFilename, ValueError):
-        return len(rank)
-    if name != locked.name or str(version) != locked.version:
-        return len(rank)
-    return min((rank.get(tag, len(rank)) for tag in tags), default=len(rank))

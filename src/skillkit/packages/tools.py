@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from skillkit.core.exceptions import SandboxUnavailableError
 from skillkit.core.paths import real_path
 from skillkit.core.run.hosts.upstream import upstreams_in
 from skillkit.core.run.hosts.way_out import WayOut
-from skillkit.core.run.own_programs import own_environment
+from skillkit.core.run.own_programs import find_own_program, own_environment
 from skillkit.core.run.process import ProcessRequest, run_confined, run_process
 from skillkit.core.run.sandbox.base import Reach
 from skillkit.core.run.sandbox.machine import interpreter_paths
@@ -44,6 +43,7 @@ QUESTION_SECONDS = 20.0
 OUTPUT_BYTES = 8_000_000
 POLL_SECONDS = 0.2
 WORDS = 1_200
+PROJECTS = " outside of projects, where scripts may have put one"
 EXTRA = "pip install 'skillkit-runtime[packages]'"
 
 
@@ -72,7 +72,7 @@ def uv_program() -> str:
     try:
         from uv import find_uv_bin
     except ImportError:
-        found = shutil.which("uv") or (str(beside) if os.path.isfile(beside) else "")
+        found = find_own_program("uv") or (str(beside) if os.path.isfile(beside) else "")
     else:
         found = find_uv_bin()
     if not found:
@@ -81,16 +81,18 @@ def uv_program() -> str:
 
 
 def npm_program() -> str:
-    found = shutil.which("npm")
+    found = find_own_program("npm")
     if not found:
-        raise PackagesError("npm, which finds and installs packages of Node, is not on PATH. Install Node with npm.")
+        raise PackagesError(
+            f"npm, which finds and installs packages of Node, is not on PATH{PROJECTS}. Install Node with npm."
+        )
     return found
 
 
 def node_program() -> str:
-    found = shutil.which("node")
+    found = find_own_program("node")
     if not found:
-        raise PackagesError("node is not on PATH. Install Node.")
+        raise PackagesError(f"node is not on PATH{PROJECTS}. Install Node.")
     return found
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from support.desktops import Desktop
 
-from skillkit.core.run.own_programs import find_own_program, own_environment
+from skillkit.core.run.own_programs import find_own_program, is_startable, own_environment, startable_path
+from skillkit.core.run.unwalled import read_output
 
 
 @pytest.fixture
@@ -98,3 +99,32 @@ def test_what_names_a_place_of_scripts_is_not_passed_on(tmp_path: Path, monkeypa
     environment = own_environment()
     assert not tainted.keys() & environment.keys()
     assert (environment["PATH"], environment["BROWSER_OF_MINE"]) == ("/usr/bin", "firefox")
+
+
+@pytest.mark.parametrize(
+    ("place", "mark", "may"),
+    [
+        ("bin", "", True),
+        ("work/bin", "work/.git", False),
+        ("work/node_modules/.bin", "", False),
+        ("work/.venv/bin", "work/.venv/pyvenv.cfg", True),
+        ("home/.pyenv/shims", "home/.pyenv/.git", True),
+        ("home/.nvm/versions/node/v22.0.0/bin", "home/.nvm/.git", True),
+        ("home/dotfiles/bin", "home/dotfiles/.git", False),
+        ("managers/pyenv/shims", "managers/pyenv/.git", True),
+        ("usr/lib/node_modules/npm/bin", "usr/lib/node_modules/npm/package.json", True),
+        ("work/lib/node_modules/npm/bin", "work/.git", False),
+    ],
+)
+def test_an_interpreter_is_asked_something_where_no_script_can_have_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, mark: str, may: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "managers/pyenv"))
+    program = planted_in(tmp_path / place)
+    program.write_text("#!/bin/sh\necho asked\n")
+    if mark:
+        (tmp_path / mark).touch()
+    assert is_startable(str(program)) is may
+    assert read_output([str(program)], os.defpath) == ("asked\n" if may else "")
+    assert startable_path(f"{program.parent}:bin:/usr/bin") == (f"{program.parent}:/usr/bin" if may else "/usr/bin")

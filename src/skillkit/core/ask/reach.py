@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
@@ -49,9 +48,8 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
 
 
 def _program(command: ScriptCommand) -> tuple[str, str]:
-    own = [str(each.programs) for each in command.prepared]
-    is_prepared = os.path.dirname(command.argv[0]) in own
-    return PREPARED if is_prepared else command.argv[0], real_path(command.argv[0])
+    own = command.own_interpreter
+    return command.argv[0] if own == command.argv[0] else PREPARED, real_path(own)
 
 
 def wall_sentences(

@@ -191,7 +191,7 @@ class Flow:
         offers = self.granting.offers(
             prompt.needs, command, skill, had=had, left=left, home=self.here.home_before(command)
         )
-        version = "" if command.is_program else version_of(command.argv[0], command.environment["PATH"], read_output)
+        version = "" if command.is_program else version_of(command.own_interpreter, command.own_path, read_output)
         contents = [grant.content for grants in offers.values() for grant in grants if grant.content]
         bounds, is_coverable = self.bounds(command), verdict.is_coverable
         request = approval_request(

@@ -22,6 +22,7 @@ __all__ = [
     "Judged",
     "is_decided_inside",
     "is_inside",
+    "is_of_packages",
     "is_own",
     "is_own_state",
     "is_root",
@@ -46,6 +47,7 @@ PATH_LIMIT = 4096  # characters, the kernel's
 LOGGED_CHARACTERS = 256
 FOLDER, FILE = "folder", "regular file"
 OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+OF_PACKAGES = f"{os.sep}{os.path.join('node_modules', '.bin')}{os.sep}"
 # Elsewhere neither owner nor mode says who can write.
 HAS_OWNERS = hasattr(os, "geteuid")
 REMEDY = "Name another state folder with SKILLKIT_STATE_DIR, or remove what is not yours."
@@ -222,6 +224,11 @@ def require_own_file(path: str | Path) -> None:
     except FileNotFoundError:
         return
     _require(path, _problem(status, FILE))
+
+
+def is_of_packages(path: str) -> bool:
+    """Whether it lies where npm puts programs of a project's packages: a script can make such a folder anywhere."""
+    return OF_PACKAGES in f"{path}{os.sep}"
 
 
 def is_root() -> bool:

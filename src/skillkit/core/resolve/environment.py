@@ -14,7 +14,7 @@ from pathlib import Path
 from skillkit._version import __version__
 from skillkit.core.exceptions import InterpreterNotAllowedError, InterpreterNotFoundError
 from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
-from skillkit.core.paths import is_decided_inside, is_inside, real_path
+from skillkit.core.paths import is_decided_inside, is_inside, is_of_packages, real_path
 from skillkit.core.values.names import is_never_passed
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.runs import OwnProgram, Prepared
@@ -117,7 +117,7 @@ def with_prepared(environment: dict[str, str], prepared: Sequence[Prepared]) -> 
 
 
 def search_path(own: Mapping[str, str], base_directory: Path, workspace: Path | None) -> str:
-    """Absolute folders only, none of them inside the skill or the workspace."""
+    """Absolute folders only, none of them inside the skill or the workspace, none with programs of npm's packages."""
     return _outside_folders(own.get("PATH") or DEFAULT_PATH, base_directory, workspace) or DEFAULT_PATH
 
 
@@ -125,7 +125,7 @@ def search_path(own: Mapping[str, str], base_directory: Path, workspace: Path | 
 def _outside_folders(path: str, base_directory: Path, workspace: Path | None) -> str:
     """Looked at once: following the links of a long PATH takes as long as starting a small script."""
     closed = [os.path.realpath(folder) for folder in (base_directory, workspace) if folder is not None]
-    folders = filter(os.path.isabs, path.split(os.pathsep))
+    folders = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder) and not is_of_packages(folder)]
     return os.pathsep.join(folder for folder in folders if not is_decided_inside(folder, closed))
 
 

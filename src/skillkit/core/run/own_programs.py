@@ -11,14 +11,22 @@ import shutil
 import stat
 from pathlib import Path
 
-from skillkit.core.paths import is_decided_inside, is_inside, real_path
+from skillkit.core.paths import is_decided_inside, is_inside, is_of_packages, real_path
 from skillkit.core.paths.forbidden import writable_by_scripts
 from skillkit.core.paths.guarded_names import ENVIRONMENT_MARK
 
-__all__ = ["find_own_program", "own_environment", "own_path"]
+__all__ = ["find_own_program", "is_startable", "own_environment", "own_path", "startable_path"]
 
 # What tells a folder that somebody works in; programs of the machine lie in none.
 PROJECT_MARKS = (ENVIRONMENT_MARK, ".git", ".hg", ".jj", "pyproject.toml", "package.json", "skillkit.toml")
+# Nobody works in these, though they are repositories: people install version managers with git.
+INSTALLED_WITH_GIT = (
+    *(f"~/.{name}" for name in "asdf goenv jenv nodenv nvm phpenv plenv pyenv rbenv".split()),
+    *("/opt/homebrew", "/usr/local/Homebrew", "/home/linuxbrew/.linuxbrew"),
+)
+ROOTS_OF_MANAGERS = ("ASDF_DIR", "NODENV_ROOT", "NVM_DIR", "PYENV_ROOT", "RBENV_ROOT")
+GLOBAL_PACKAGES = ("/lib/node_modules/", "/share/nodejs/")
+"""npm itself is a package, and has a package.json like any project."""
 ALWAYS_PASSED = frozenset(("HOME", "PATH", "USER", "LOGNAME"))
 
 
@@ -34,6 +42,23 @@ def own_path() -> str:
     closed = _closed()
     entries = (entry for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))
     return os.pathsep.join(entry for entry in entries if not _is_written(entry, closed))
+
+
+def is_startable(program: str) -> bool:
+    """Whether an interpreter may be asked something without walls: one of an environment, or no script's work.
+
+    An environment is guarded wherever it lies, and one that a script makes is moved away.
+    """
+    return _is_of_an_environment(program) or not _is_written(program, _closed())
+
+
+def startable_path(path: str) -> str:
+    """Of these folders those whose programs may be started without walls."""
+    closed = _closed()
+    folders = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
+    return os.pathsep.join(
+        each for each in folders if _is_of_an_environment(os.path.join(each, "-")) or not _is_written(each, closed)
+    )
 
 
 def own_environment() -> dict[str, str]:
@@ -81,9 +106,23 @@ def _is_open_to_all(real: str) -> bool:
     return os.name == "posix" and bool(_status(real).st_mode & stat.S_IWOTH)
 
 
+def _is_of_an_environment(program: str) -> bool:
+    folder = os.path.dirname(program)
+    return os.path.basename(folder) in ("bin", "Scripts") and os.path.isfile(
+        os.path.join(os.path.dirname(folder), ENVIRONMENT_MARK)
+    )
+
+
 def _is_in_a_project(path: str) -> bool:
+    if is_of_packages(path):
+        return True
     home = _home()
-    above = [str(folder) for folder in (Path(path), *Path(path).parents) if not is_inside(home, str(folder))]
+    installed = [os.path.expanduser(each) for each in INSTALLED_WITH_GIT]
+    installed += [each for name in ROOTS_OF_MANAGERS if os.path.isabs(each := os.environ.get(name, ""))]
+    outer = [home, *map(real_path, installed), *installed]
+    place = min((path.partition(each)[0] for each in GLOBAL_PACKAGES), key=len)
+    above = [str(folder) for folder in (Path(place), *Path(place).parents)]
+    above = [folder for folder in above if not any(is_inside(each, folder) for each in outer)]
     return any(os.path.lexists(os.path.join(folder, mark)) for folder in above for mark in PROJECT_MARKS)
 
 

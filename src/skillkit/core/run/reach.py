@@ -66,7 +66,7 @@ def reach_of(
     """
     opened = _opened(command, policy, state_folder, named_paths(policy) if named is None else named)
     in_rules = _in_rules(guarded)
-    own, packages = own_interpreters(command, state_folder), _packages(command)
+    own, packages = _open_interpreters(command, state_folder), _packages(command)
     state, skill, private = os.path.realpath(state_folder), str(command.base_directory), os.path.realpath(work)
     also = [path for path in everywhere if os.path.lexists(path)] if policy.allow_filesystem else []
     pinned = _folders_above((*(each.path for each in in_rules), skill, state), opened.roots)
@@ -88,7 +88,7 @@ def reach_of(
         protected=tuple(dict.fromkeys((*(each.path for each in in_rules), *guarded.around, *also, state))),
         links=tuple(each.path for each in in_rules if each.is_link),
         notes=(*_notes_on_guard(guarded), *_notes_on_search(command, opened, policy, apart), *_notes_on_home(home)),
-        hidden=_hidden_places(state, (*own.folders, *(each.path for each in opened.all))),
+        hidden=_hidden_places(state, (each.path for each in opened.all)),
         identities=_identities(own.folders, (str(snapshot or skill), private, *pinned, *shown), opened, in_rules),
         readable=tuple(dict.fromkeys(each.path for each in opened.readable)),
         copies=tuple((copies or {}).items()),
@@ -143,32 +143,44 @@ class OwnInterpreters(NamedTuple):
     folders: tuple[str, ...]
     programs: dict[str, str]
     searched_first: tuple[str, ...]
+    is_closed: bool
+    """Whether the script's own is missing here, because it is, holds or lies in a closed place."""
 
 
 def own_interpreters(command: ScriptCommand, state_folder: Path) -> OwnInterpreters:
     """The script's own interpreter, and those it may call, but for what lies in or holds a closed place."""
     home = os.path.expanduser("~")
-    prepared = [str(each.tree) for each in command.prepared]
-    started = [command.argv[0], *(str(each.programs / "python") for each in command.prepared if each.kind == "python")]
-    own = {path for program in started for path in interpreter_paths(program, home=home)}
-    folders = own.difference(prepared)
+    started = {command.own_interpreter, *(each.interpreter for each in command.prepared if each.kind == "python")}
     programs: dict[str, str] = {}
     first: list[str] = []
-    places = forbidden_paths(state_folder) if command.own_programs else None
     # One program has several names.
-    paths = {each.path: interpreter_paths(each.path, home=home) for each in command.own_programs}
+    needed = {*started, *(each.path for each in command.own_programs)}
+    paths = {program: interpreter_paths(program, home=home) for program in needed}
+    places = forbidden_paths(state_folder) if any(paths.values()) else None
     closed = {path for path in paths if places and any(places.covers(real_path(each)) for each in paths[path])}
+    folders = {path for program in started - closed for path in paths[program]}
     for each in command.own_programs:
-        needed = paths[each.path]
         if each.path in closed:
             continue
-        folders.update(needed)
+        folders.update(paths[each.path])
         if each.is_shim and is_in_venv(each.path):
             first.append(os.path.dirname(each.path))
         elif each.is_shim:
             programs[each.name] = each.path
     outermost = [path for path in folders if not any(path != other and is_inside(path, other) for other in folders)]
-    return OwnInterpreters(tuple(sorted(outermost)), programs, tuple(dict.fromkeys(first)))
+    is_closed = command.own_interpreter in closed
+    return OwnInterpreters(tuple(sorted(outermost)), programs, tuple(dict.fromkeys(first)), is_closed)
+
+
+def _open_interpreters(command: ScriptCommand, state_folder: Path) -> OwnInterpreters:
+    found = own_interpreters(command, state_folder)
+    if found.is_closed:
+        raise SandboxUnavailableError.because(
+            f"{command.own_interpreter} is, holds or lies in a place that no script may see",
+            "Put an interpreter that lies elsewhere first on PATH.",
+            missing=("files",),
+        )
+    return found
 
 
 class _Opened(NamedTuple):

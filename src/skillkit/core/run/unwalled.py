@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from skillkit.core.run.own_programs import own_environment
+from skillkit.core.run.own_programs import is_startable, own_environment, startable_path
 from skillkit.core.run.process import ProcessRequest, run_process
 from skillkit.core.run.process.spawn import DEVNULL, popen
 
@@ -29,9 +29,12 @@ def spawn_detached(argv: Sequence[str]) -> bool:
 def read_output(argv: Sequence[str], path: str) -> str:
     """What it prints; nothing where it fails. For asking a version manager where the real program is.
 
-    A shim looks for programs itself, so it gets the PATH without the folders of skill and workspace.
+    A shim looks for programs itself, so it gets the PATH without the folders of skill and workspace. What a script may
+    have made in an earlier run, in whatever workspace, is asked nothing.
     """
-    environment = {**own_environment(), "PATH": path}
+    if not is_startable(argv[0]):
+        return ""
+    environment = {**own_environment(), "PATH": startable_path(path)}
     try:
         ended = run_process(ProcessRequest(tuple(argv), "/", environment, b"", OUTPUT_SECONDS, OUTPUT_BYTES))
     except OSError:

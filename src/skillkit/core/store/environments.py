@@ -27,7 +27,18 @@ from skillkit.core.paths.files import replace_file
 from skillkit.core.paths.trees import remove_tree
 from skillkit.core.values.runs import Prepared
 
-__all__ = ["KINDS", "PACKAGES", "Approved", "Environment", "Environments", "Mark", "Share", "seen_of", "take"]
+__all__ = [
+    "KINDS",
+    "PACKAGES",
+    "Approved",
+    "Environment",
+    "Environments",
+    "Mark",
+    "Share",
+    "names_below",
+    "seen_of",
+    "take",
+]
 
 KINDS = ("python", "node")
 PACKAGES = "packages"
@@ -65,7 +76,7 @@ class Environment:
     @property
     def prepared(self) -> Prepared:
         """As a command names it."""
-        return Prepared(self.mark.kind, self.tree)
+        return Prepared(self.mark.kind, self.tree, self.mark.interpreter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +279,11 @@ def _entries(tree: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 yield relative, entry
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(relative)
+
+
+def names_below(tree: Path) -> list[str]:
+    """Of everything in it, relative to it."""
+    return [relative for relative, _ in _entries(tree)]
 
 
 def _looks(place: Path) -> tuple[int, ...]:

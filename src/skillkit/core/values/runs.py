@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -91,6 +92,8 @@ class Prepared(NamedTuple):
 
     kind: str
     tree: Path
+    interpreter: str
+    """The one they were prepared for, by our own mark: what the tree says of it, a package may have written."""
 
     @property
     def programs(self) -> Path:
@@ -154,6 +157,18 @@ class ScriptCommand:
     def working_directory(self) -> str:
         """Which of the two folders it starts in: `skill` or `workspace`."""
         return "workspace" if self.workspace is not None and self.cwd == str(self.workspace) else "skill"
+
+    @property
+    def own_interpreter(self) -> str:
+        """What runs the script in the end: never a file that a package wrote, as `argv[0]` may be."""
+        places = {str(each.programs): each.interpreter for each in self.prepared}
+        return places.get(os.path.dirname(self.argv[0]), self.argv[0])
+
+    @property
+    def own_path(self) -> str:
+        """Its search path without the programs of packages: what is started without walls is looked for here."""
+        places = {str(each.programs) for each in self.prepared}
+        return os.pathsep.join(each for each in self.environment["PATH"].split(os.pathsep) if each not in places)
 
     @property
     def searches_upwards(self) -> bool:
