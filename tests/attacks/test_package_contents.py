@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from support.package_index import PackageIndex, only_index
+from support.warm_runs import WARM, needs_spares, wait_for_spare
 
-from skillkit import GUARDED
+from skillkit import GUARDED, ScriptPolicy
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
 from skillkit.core.run.reach import own_interpreters
@@ -23,6 +24,7 @@ from skillkit.core.values.runs import Prepared
 from skillkit.packages.tools import uv_program
 from skillkit.testing import ScriptedApprover, skill_folder
 
+WALLED = replace(GUARDED, sandbox="preferred")
 BLOCK = '# /// script\n# dependencies = ["zebra"]\n# ///\n'
 
 
@@ -32,9 +34,8 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
         yield served
 
 
-def manager_of(folder: Path) -> SkillManager:
+def manager_of(folder: Path, policy: ScriptPolicy = WALLED) -> SkillManager:
     skill_folder(folder / "skills", "animals", {"scripts/run.py": f"{BLOCK}import zebra\nprint(zebra.VERSION)\n"})
-    policy = replace(GUARDED, sandbox="preferred")
     return SkillManager("", "", [], [folder / "skills"], policy=policy, state_dir=folder / "state")
 
 
@@ -108,6 +109,20 @@ def test_a_line_that_python_obeys_at_its_start_does_not_run_while_a_package_is_i
         assert not (tree / "ran").exists()
         assert list(tree.glob("lib/python3*/site-packages/__pycache__/zebra.*.pyc")), "compiled all the same"
     assert (install_plainly(tmp_path, "--compile-bytecode") / "ran").exists()
+
+
+@needs_spares
+@pytest.mark.parametrize("lines", ["import sys\n", "/nowhere\n"], ids=["that run", "control: that name a folder"])
+def test_where_a_key_or_a_host_was_given_no_line_of_a_package_runs_before_the_record(
+    index: PackageIndex, tmp_path: Path, lines: str
+) -> None:
+    index.add("zebra", "1.0", files={"zebra.pth": lines})
+    policy = ScriptPolicy(**WARM, grantable=("host",))
+    with manager_of(tmp_path, policy) as manager:
+        manager.prepare_packages("animals", approver=ScriptedApprover("yes_once"))
+        manager.grant("animals", hosts=["example.com"])
+        assert manager.execute_skill_script("animals", "run").stdout == "1.0\n"
+        assert wait_for_spare(3 if "import" in lines else 20) == ("import" not in lines)
 
 
 def test_no_file_of_a_package_is_asked_for_its_version_outside_the_walls(index: PackageIndex, tmp_path: Path) -> None:

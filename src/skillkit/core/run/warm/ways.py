@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from skillkit.core.values.runs import ScriptCommand
 __all__ = ["Way", "way_of"]
 
 RENAMED_ON = ("x86_64",)  # whose registers the renamer knows
+STARTING = re.compile(rb"(?m)^import[ \t]")
 MOST_BYTES = 4_000_000  # of a skill's code that are looked through
 
 
@@ -61,13 +63,19 @@ def _python(
     most_imports: int,
     told: Mapping[str, bool],
 ) -> Way | None:
-    if not python.can_wait(words, environment):
+    if not python.can_wait(words, environment) or (told["own_only"] and _starts_packages(kind)):
         return None
     files = [name for name, _ in kind.manifest.entries] if kind.manifest else []
     beside = python.shadows(files, kind.script_name)
     imports = python.imports_ahead(snapshot / kind.script_name, beside)[:most_imports]
     order = python.framed({"imports": imports, "shadows": tuple(beside), **told})
     return Way(python.hook(is_renamed=told["is_renamed"]), order, python.request)
+
+
+def _starts_packages(kind: ScriptCommand) -> bool:
+    """Whether a prepared package has lines that Python runs by itself at its start: that is before any record."""
+    lists = [each for tree in kind.prepared for each in tree.tree.glob("lib*/python3*/site-packages/*.pth")]
+    return any(STARTING.search(each.read_bytes()) for each in lists)
 
 
 def _is_usual(kind: ScriptCommand, snapshot: Path) -> bool:
