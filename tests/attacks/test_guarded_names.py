@@ -81,6 +81,16 @@ NEW = (
     *(".pre-commit-config.yaml", ".cursorrules", ".windsurfrules", ".clinerules", ".husky", ".tool-versions"),
     *(".bashrc", ".vimrc", "x.code-workspace", "skills.lock", ".claude-plugin", ".GIT", "Claude.md", ".opencode"),
     *(".irbrc", ".Rprofile", "sitecustomize.py", ".npmrc", ".yarnrc.yml", ".cargo", ".python-version"),
+    *(
+        "irb.rc",
+        "prek.toml",
+        ".lefthook-local.jsonc",
+        "mise.test.toml",
+        "mise/config.toml",
+        ".roorules-code",
+        ".serena",
+    ),
+    *(".github/copilot/settings.json", ".config/irb/irbrc"),
     *(".github/copilot-instructions.md", ".github/workflows", "skills/planted/SKILL.md", "made/pyvenv.cfg"),
 )
 
@@ -107,6 +117,46 @@ def test_what_a_script_makes_under_such_a_name_is_moved_away_and_told(
     assert str(kept[0]).startswith(result.hint.partition("moved to ")[2].partition(";")[0])
     finished = records_of(tmp_path)[-1]
     assert finished.fields["set_aside"]
+
+
+# Each is executed by the program itself, only because it is started in that folder.
+OF_INTERPRETERS = {
+    ".irbrc": ("irb", "STDERR.puts 'evil ran'"),
+    "irb.rc": ("irb", "STDERR.puts 'evil ran'"),
+    "_irbrc": ("irb", "STDERR.puts 'evil ran'"),
+    "$irbrc": ("irb", "STDERR.puts 'evil ran'"),
+    ".config/irb/irbrc": ("irb", "STDERR.puts 'evil ran'"),
+    ".perldb": ("perl -d -e 1", "BEGIN { print STDERR 'evil ran' }"),
+}
+
+
+@pytest.mark.usefixtures("tier")
+@pytest.mark.parametrize("name", OF_INTERPRETERS)
+def test_an_interpreter_that_is_started_in_the_workspace_runs_nothing_of_a_scripts(tmp_path: Path, name: str) -> None:
+    program, code = OF_INTERPRETERS[name]
+    if shutil.which(program.split()[0]) is None:
+        pytest.skip(f"{program} is not installed")
+    workspace = tmp_path / "workspace"
+    made = workspace / name
+    script = f"mkdir -p '{made.parent}' && cat > '{made}' <<'END'\n{code}\nEND\nchmod 600 '{made}'"
+
+    def said() -> str:
+        environment = {**os.environ, "HOME": "/nonexistent", "TERM": "dumb"}
+        environment.pop("IRBRC", None)
+        ended = subprocess.run(
+            program.split(), cwd=workspace, env=environment, input="q\n", capture_output=True, text=True, check=False
+        )
+        return ended.stdout + ended.stderr
+
+    workspace.mkdir()
+    run_in(workspace, script, walls=False)
+    assert made.exists(), "without walls it stays"
+    if "evil ran" not in said():
+        pytest.skip(f"this {program} does not look for {name}")
+    shutil.rmtree(workspace)
+    workspace.mkdir()
+    run_in(workspace, script)
+    assert "evil ran" not in said()
 
 
 @pytest.mark.parametrize("depth", [20, 300])

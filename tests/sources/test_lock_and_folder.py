@@ -13,11 +13,13 @@ import pytest
 from support.repositories import Repository
 from support.skill_folders import skill_folder
 
-from skillkit import GUARDED, ApprovalDeclinedError, ConfigurationError, SkillManager
+from skillkit import GUARDED, ApprovalDeclinedError, ConfigurationError, SkillManager, SourceRefusedError
 from skillkit.core.values.questions import Prompt
 from skillkit.sources import placing
 from skillkit.sources.given import Source, source_from
 from skillkit.sources.lock import Locked, lock_text, read_lock, write_lock
+from skillkit.sources.placing import Change, place_all
+from skillkit.sources.present import present_at
 from skillkit.testing import ScriptedApprover
 
 GITHUB = "https://github.com/owner/repo"
@@ -120,6 +122,77 @@ def test_a_changed_local_file_is_never_overwritten_without_discard(
     assert "other content" in skillkit("add", repository.url, code=126)["error"]["message"]
     skillkit("update", "--discard")
     assert mine.read_text() == "two"
+
+
+# What a person may make in a skill's folder, and no digest tells.
+OWN = {
+    "a repository": (".git/HEAD", ".git/"),
+    "a repository further below": ("scripts/.git/HEAD", "scripts/.git/"),
+    "a repository in a folder of its own": ("mine/.git/HEAD", "mine/"),
+    "an empty folder": ("notes/", "notes/"),
+    "empty folders inside each other": ("scripts/a/b/", "scripts/a/"),
+}
+
+
+def make_own(skill: Path, what: str) -> tuple[Path, str]:
+    path, told = OWN[what]
+    made = skill / path
+    if path.endswith("/"):
+        made.mkdir(parents=True)
+    else:
+        made.parent.mkdir(parents=True)
+        made.write_text("mine")
+    return made, told
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_repositories_and_empty_folders_of_ones_own_are_never_lost_without_discard(
+    repository: Repository, project: Path, skillkit: Any, what: str
+) -> None:
+    repository.add_skill("alpha", {"scripts/a.sh": "echo 1"})
+    skillkit("add", repository.url)
+    made, told = make_own(project / "skills/alpha", what)
+    drift = skillkit("sync", "--check", code=1)["skills"][0]
+    assert (drift["what"], drift["note"]) == ("changed", f"It holds {told}, which came from no source.")
+    for is_newer in (False, True):
+        if is_newer:
+            repository.add_skill("alpha", {"scripts/a.sh": "echo 2"})
+        for words in (["update"], ["sync"], ["sync", "--frozen"], ["remove", "alpha"]):
+            message = skillkit(*words, code=126)["error"]["message"]
+            assert f"it holds {told}, which came from no source, and that would be lost" in message
+            assert made.exists()
+    assert f"with other content ({told})" in skillkit("add", repository.url, code=126)["error"]["message"]
+    skillkit("sync", "--discard")
+    assert not made.exists(), "it goes where that is said, so each of these would take it"
+    assert skillkit("sync", "--check")["drift"] == 0
+
+
+@pytest.mark.parametrize("words", [["update", "--discard"], ["remove", "alpha", "--discard"]])
+def test_a_repository_of_ones_own_goes_where_that_is_said(
+    repository: Repository, project: Path, skillkit: Any, words: list[str]
+) -> None:
+    repository.add_skill("alpha")
+    skillkit("add", repository.url)
+    make_own(project / "skills/alpha", "a repository")
+    skillkit(*words)
+    assert not (project / "skills/alpha/.git").exists()
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_what_comes_after_a_skill_was_judged_is_not_lost_either(
+    repository: Repository, project: Path, tmp_path: Path, skillkit: Any, what: str
+) -> None:
+    repository.add_skill("alpha")
+    skillkit("add", repository.url)
+    place, lock = project / "skills/alpha", project / "skills.lock"
+    judged = present_at(place)
+    made, _ = make_own(place, what)
+    with pytest.raises(SourceRefusedError, match="changed meanwhile"):
+        place_all([Change(place, (), judged)], lock, {}, tmp_path / "notes")
+    assert made.exists()
+    assert list(read_lock(lock)) == ["alpha"]
+    place_all([Change(place, (), present_at(place))], lock, {}, tmp_path / "notes")
+    assert not place.exists()
 
 
 def test_what_stands_in_a_skills_place_and_cannot_be_told_is_left_alone(

@@ -17,8 +17,9 @@ from skillkit.core.store.trust import StandingApprovals
 from skillkit.sources.choosing import SkillContent, choose_skills
 from skillkit.sources.given import is_commit
 from skillkit.sources.lock import Locked, read_lock
-from skillkit.sources.outcomes import Outcome, change_for, digest_at, named_locks, pinned, refuse_local_change
+from skillkit.sources.outcomes import Outcome, change_for, named_locks, pinned, refuse_local_change
 from skillkit.sources.placing import Change, place_all
+from skillkit.sources.present import present_at
 
 if TYPE_CHECKING:
     from skillkit.core.store.skills import Installed
@@ -56,11 +57,11 @@ def remove_skill(home: SkillHome, name: str, *, discard: bool) -> Outcome:
         locked = read_lock(home.lock)
         entry = named_locks(locked, (name,), home.lock)[name]
         place = home.place_of(name, entry)
-        there, known = digest_at(place), home.installed.of(place)
-        if there == "" or (there is not None and there != entry.digest and not discard):
+        there, known = present_at(place), home.installed.of(place)
+        if there.is_untold or not (discard or there.is_one_of(None, entry.digest)):
             raise refuse_local_change(name, place, there)
         rest = {other: each for other, each in locked.items() if other != name}
-        place_all([] if there is None else [Change(place, (), there)], home.lock, rest, home.notes)
+        place_all([] if there.is_nothing else [Change(place, (), there)], home.lock, rest, home.notes)
         if known is not None:
             home.installed.keep([known._replace(digest="")])
     return Outcome(name, "removed", place, entry)
@@ -69,21 +70,23 @@ def remove_skill(home: SkillHome, name: str, *, discard: bool) -> Outcome:
 def _added(
     home: SkillHome, source: Source, content: SkillContent, place: Path, folder: str, before: Locked | None
 ) -> tuple[Outcome, Installed, Change | None]:
-    there, digest = digest_at(place), content.manifest.digest
-    if before is not None and (other := home.place_of(content.name, before)) != place and digest_at(other) is not None:
+    there, digest = present_at(place), content.manifest.digest
+    other = home.place_of(content.name, before) if before is not None else place
+    if other != place and not present_at(other).is_nothing:
         raise SourceRefusedError(
             f"{content.name!r} is not added: it is in {other} already, and a lock holds one place of each. Nothing was "
             f"changed. 'skillkit remove {content.name}' makes room."
         )
-    if there not in (None, digest):
+    if not there.is_one_of(None, digest):
+        more = f" ({there.shown_extras})" if there.extras else ""
         raise SourceRefusedError(
-            f"{content.name!r} is not added: {place} is there already, with other content. Nothing was changed. "
+            f"{content.name!r} is not added: {place} is there already, with other content{more}. Nothing was changed. "
             f"'skillkit update {content.name}' takes a newer version of what is locked; "
             f"'skillkit remove {content.name}' makes room."
         )
     if (
         source.kind == "folder"
-        and there is not None
+        and not there.is_nothing
         and os.path.samefile(home.base / source.place / content.path, place)
     ):
         raise SourceRefusedError(
@@ -93,7 +96,7 @@ def _added(
     signature = home.signature_of(content, place)
     change = change_for(content, place, there)
     locked = locked_as(source, content, signature, folder)
-    outcome = Outcome(content.name, "added" if there is None else "unchanged", place, locked, signature)
+    outcome = Outcome(content.name, "added" if there.is_nothing else "unchanged", place, locked, signature)
     return outcome, pinned(place, content.name, content.manifest.digest, signature), change
 
 
@@ -125,15 +128,15 @@ def _updated(
     home: SkillHome, name: str, entry: Locked, content: SkillContent, *, check: bool, discard: bool
 ) -> tuple[Outcome, Installed, Change | None]:
     place = home.place_of(name, entry)
-    there, digest = digest_at(place), content.manifest.digest
-    is_changed_here = there not in (None, entry.digest, digest)
-    if (is_changed_here and not discard and not check) or (there == "" and not check):
+    there, digest = present_at(place), content.manifest.digest
+    is_changed_here = not there.is_one_of(None, entry.digest, digest)
+    if not check and (there.is_untold or (is_changed_here and not discard)):
         raise refuse_local_change(name, place, there)
     signature = home.signature_of(content, place)
     fresh = locked_as(entry.as_source(), content, signature, entry.folder)
     change = change_for(content, place, there)
     is_new = digest != entry.digest or change is not None
-    changes = _changes(home, name, content, place) if is_new and there != digest else ()
+    changes = _changes(home, name, content, place) if is_new and there.digest != digest else ()
     what = ("newer" if check else "updated") if is_new else "unchanged"
     note = _note(entry, fresh, is_changed_here=is_changed_here)
     outcome = Outcome(name, what, place, fresh, signature, changes, note)

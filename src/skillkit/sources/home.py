@@ -21,8 +21,9 @@ from skillkit.sources.given import Source
 from skillkit.sources.listing import Tree
 from skillkit.sources.lock import LOCK_FILE, USUAL_FOLDER, Locked
 from skillkit.sources.opening import SECONDS, open_source
-from skillkit.sources.outcomes import digest_at, label_at, pinned
+from skillkit.sources.outcomes import label_at, pinned
 from skillkit.sources.placing import put_right
+from skillkit.sources.present import present_at
 from skillkit.sources.signatures import Signature, check_signature, signature_in
 
 __all__ = ["HOST_NAMES", "SkillHome", "host_folder", "require_same_signer", "user_base"]
@@ -122,7 +123,7 @@ class SkillHome:
         """What came with the project itself and was never added here has a signer too."""
         try:
             content = signature_in(place)
-            digest = digest_at(place) if content is not None else ""
+            digest = present_at(place).digest if content is not None else ""
             found = check_signature(label_at(place, name), digest, content, self.allowed_signers) if digest else None
         except (OSError, SkillKitError):
             return None

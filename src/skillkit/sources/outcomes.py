@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
-from skillkit.core.exceptions import SkillKitError, SkillNotFoundError, SourceRefusedError
+from skillkit.core.exceptions import SkillNotFoundError, SourceRefusedError
 from skillkit.core.find.reading import read_skill_file
 from skillkit.core.find.walk import SKILL_FILE
-from skillkit.core.models.digest import manifest_of
 from skillkit.core.store.skills import Installed
 from skillkit.core.values.questions import FileChange
 from skillkit.sources.choosing import SkillContent
 from skillkit.sources.lock import Locked
 from skillkit.sources.placing import Change
+from skillkit.sources.present import Present
 from skillkit.sources.signatures import Signature, signature_in
 
-__all__ = ["Outcome", "change_for", "digest_at", "label_at", "named_locks", "pinned", "refuse_local_change"]
+__all__ = ["Outcome", "change_for", "label_at", "named_locks", "pinned", "refuse_local_change"]
 
 
 class Outcome(NamedTuple):
@@ -32,16 +31,6 @@ class Outcome(NamedTuple):
     note: str = ""
 
 
-def digest_at(place: Path) -> str | None:
-    """Of all that is there; None for no folder, an empty text for one that cannot be told."""
-    if not os.path.isdir(place) or os.path.islink(place):
-        return "" if os.path.islink(place) or os.path.exists(place) else None
-    try:
-        return manifest_of(place, by_content=True).digest
-    except SkillKitError:
-        return ""
-
-
 def label_at(place: Path, name: str) -> str:
     """What the skill there calls itself, by which it was signed."""
     file = next((each for each in sorted(place.iterdir()) if each.name.upper() == SKILL_FILE.upper()), None)
@@ -49,9 +38,9 @@ def label_at(place: Path, name: str) -> str:
     return reading.name if reading and reading.name else name
 
 
-def change_for(content: SkillContent, place: Path, there: str | None) -> Change | None:
-    """None where every byte is there already, its signature too."""
-    if there == content.manifest.digest and signature_in(place) == content.signature:
+def change_for(content: SkillContent, place: Path, there: Present) -> Change | None:
+    """None where every byte is there already, its signature too, and nothing else."""
+    if there.is_one_of(content.manifest.digest) and signature_in(place) == content.signature:
         return None
     return Change(place, content.files, there)
 
@@ -62,16 +51,17 @@ def pinned(place: Path, name: str, digest: str, signature: Signature) -> Install
     return Installed(str(place), name, digest, signature.signer, signature.key, signature.signed_at, signed)
 
 
-def refuse_local_change(name: str, place: Path, there: str | None) -> SourceRefusedError:
+def refuse_local_change(name: str, place: Path, there: Present) -> SourceRefusedError:
     """What a person can do about it depends on whether it can be told what is there."""
-    if not there:
+    if not there.digest:
         return SourceRefusedError(
             f"{place} is a link, or not all of it can be read, so nobody can say what would be lost. Nothing was "
             "changed. Move it away by hand."
         )
+    what = f": it holds {there.shown_extras}, which came from no source" if there.extras else ""
     return SourceRefusedError(
-        f"{name!r} was changed in {place}, and that would be lost. Nothing was changed. Keep a copy of what you need, "
-        "then add --discard."
+        f"{name!r} was changed in {place}{what}, and that would be lost. Nothing was changed. Keep a copy of what "
+        "you need, then add --discard."
     )
 
 

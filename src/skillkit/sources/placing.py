@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError, SourceRefusedError
-from skillkit.core.models.digest import manifest_of
 from skillkit.core.paths.files import Folder
 from skillkit.core.paths.trees import NewFile, remove_tree, write_tree
 from skillkit.sources.lock import Locked, lock_text, write_lock
+from skillkit.sources.present import NOTHING, Present, present_at
 
 __all__ = ["Change", "place_all", "put_right"]
 
@@ -29,12 +29,12 @@ PREFIX = ".skillkit-"
 
 
 class Change(NamedTuple):
-    """One folder; no `files` means that it goes, no `before` that there is none yet."""
+    """One folder; no `files` means that it goes, nothing `before` that there is none yet."""
 
     place: Path
     files: tuple[NewFile, ...]
-    before: str | None = None
-    """The digest of what is replaced; another one there is an error."""
+    before: Present = NOTHING
+    """What is replaced; anything else there is an error."""
 
 
 def place_all(changes: Iterable[Change], lock: Path, locked: Mapping[str, Locked], notes: Path) -> None:
@@ -209,10 +209,10 @@ class _Work:
     def _swap(self, change: Change, number: str) -> None:
         around, draft = self._around[change.place.parent], self._drafts[change.place.parent]
         name, new, old = change.place.name, f"new-{number}", f"old-{number}"
-        if change.before is not None:
+        if not change.before.is_nothing:
             around.move(name, draft, old)
             self._undo.append(lambda: draft.move(old, around, name))
-            if manifest_of(Path(draft.path, old), by_content=True).digest != change.before:
+            if present_at(Path(draft.path, old)) != change.before:
                 raise SourceRefusedError(f"{change.place} changed meanwhile. Nothing was changed. Try again.")
         elif around.status(name) is not None:
             raise SourceRefusedError(f"{change.place} is there already. Nothing was changed. Remove it first.")

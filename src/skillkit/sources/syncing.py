@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from skillkit.core.exceptions import ConfigurationError, SkillKitError, SourceRefusedError
 from skillkit.sources.lock import Locked, read_lock
-from skillkit.sources.outcomes import Outcome, change_for, digest_at, label_at, pinned, refuse_local_change
+from skillkit.sources.outcomes import Outcome, change_for, label_at, pinned, refuse_local_change
 from skillkit.sources.placing import Change, place_all
+from skillkit.sources.present import present_at
 from skillkit.sources.signatures import check_signature, signature_in
 
 if TYPE_CHECKING:
@@ -77,12 +78,12 @@ def _require_whole(locked: dict[str, Locked]) -> None:
 
 def _is_wanted(home: SkillHome, name: str, entry: Locked, *, discard: bool) -> bool:
     place = home.place_of(name, entry)
-    there = digest_at(place)
-    if there == entry.digest:
+    there = present_at(place)
+    if there.is_one_of(entry.digest):
         return entry.as_source().kind == "git" and not entry.commit
     known = home.installed.of(place)
-    is_ours = known is not None and known.digest == there
-    if there == "" or (there is not None and not is_ours and not discard):
+    is_ours = known is not None and there.is_one_of(known.digest)
+    if there.is_untold or not (discard or there.is_nothing or is_ours):
         raise refuse_local_change(name, place, there)
     return True
 
@@ -97,9 +98,9 @@ def _restored(
         )
     place = home.place_of(name, entry)
     signature = home.signature_of(content, place)
-    change = change_for(content, place, digest_at(place))
+    change = change_for(content, place, present_at(place))
     fresh = entry._replace(commit=content.version, signer=signature.shown)
-    what = "unchanged" if change is None else "added" if change.before is None else "restored"
+    what = "unchanged" if change is None else "added" if change.before.is_nothing else "restored"
     return (
         Outcome(name, what, place, fresh, signature),
         pinned(place, name, entry.digest, signature),
@@ -113,13 +114,15 @@ def _unchanged(home: SkillHome, name: str, entry: Locked) -> Outcome:
 
 def _drift(home: SkillHome, name: str, entry: Locked) -> Outcome:
     place = home.place_of(name, entry)
-    there = digest_at(place)
-    if there is None:
+    there = present_at(place)
+    if there.is_nothing:
         return Outcome(name, "missing", place, entry, note="It is not there. 'skillkit sync' gets it.")
-    if there == "":
+    if not there.digest:
         return Outcome(name, "unreadable", place, entry, note="It is a link, or not all of it can be read.")
-    if there != entry.digest:
-        note = f"Its digest is {there[:12]}, the lock has {entry.digest[:12]}."
+    if not there.is_one_of(entry.digest):
+        note = f"It holds {there.shown_extras}, which came from no source."
+        if there.digest != entry.digest:
+            note = f"Its digest is {there.digest[:12]}, the lock has {entry.digest[:12]}."
         return Outcome(name, "changed", place, entry, note=note)
     if note := _signature_drift(home, name, entry):
         return Outcome(name, "signer", place, entry, note=note)

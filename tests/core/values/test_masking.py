@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+import subprocess
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -39,6 +41,42 @@ def test_every_form_is_masked_and_what_is_around_it_stays(form: bytes) -> None:
     assert masked.startswith(b"before ")
     assert masked.endswith(b" after")
     assert len(masked) - len(b"before  after") <= len(MASK) + 12, "at most what shares a byte with its neighbours"
+
+
+PASSWORD = "Tr!ck(y)~p*ss/w0rd+x & 'q' é"
+# What each program prints for this password.
+OF_PROGRAMS = {
+    "encodeURIComponent": "Tr!ck(y)~p*ss%2Fw0rd%2Bx%20%26%20'q'%20%C3%A9",
+    "encodeURI": "Tr!ck(y)~p*ss/w0rd+x%20&%20'q'%20%C3%A9",
+    "URLSearchParams": "Tr%21ck%28y%29%7Ep*ss%2Fw0rd%2Bx+%26+%27q%27+%C3%A9",
+    "a query of URL": "Tr!ck(y)~p*ss/w0rd+x%20&%20%27q%27%20%C3%A9",
+    "a path of URL": "Tr!ck(y)~p*ss/w0rd+x%20&%20'q'%20%C3%A9",
+    "PHP's urlencode": "Tr%21ck%28y%29%7Ep%2Ass%2Fw0rd%2Bx+%26+%27q%27+%C3%A9",
+    ".NET's HttpUtility": "Tr!ck(y)%7ep*ss%2fw0rd%2bx+%26+%27q%27+%c3%a9",
+    "Go's PathEscape": "Tr%21ck%28y%29~p%2Ass%2Fw0rd+x%20&%20%27q%27%20%C3%A9",
+    "Python's quote": quote(PASSWORD),
+    "Python's quote_plus": quote_plus(PASSWORD),
+    "every byte": "".join(f"%{byte:02x}" for byte in PASSWORD.encode()),
+}
+
+
+@pytest.mark.parametrize("form", OF_PROGRAMS.values(), ids=OF_PROGRAMS)
+def test_a_key_is_masked_as_any_program_percent_encodes_it(form: str) -> None:
+    assert Masker([PASSWORD]).mask_text(f"<{form}>") == f"<{MASK}>"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize("key", [PASSWORD, "a;b,c/d?e:f@g&h=i+j$k#l", "[x]{y}|z^`w%<\\>", KEY])
+def test_no_form_in_which_javascript_writes_a_key_comes_through(key: str) -> None:
+    program = """
+        const key = process.argv[1], url = new URL("https://example.com/");
+        url.username = url.password = key;
+        const said = [encodeURIComponent(key), encodeURI(key), String(new URLSearchParams({ k: key }))];
+        console.log(JSON.stringify([key, ...said, url.username, url.password]));
+    """
+    ended = subprocess.run(["node", "-e", program, key], capture_output=True, text=True, check=True)
+    for form in json.loads(ended.stdout):
+        assert Masker([key]).mask_text(form) in (MASK, f"k={MASK}")
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

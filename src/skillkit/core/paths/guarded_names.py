@@ -3,10 +3,17 @@
 Theory of operation. A script may write the workspace, and other programs believe what lies there. So what has one of
 these names is read-only while a script runs, at any depth; what a script makes anew under one is moved away after it.
 A folder can also be guarded for what it holds: a virtual environment, a skill, the insides of a git repository.
+
+The guard asks about every name in a workspace, a hundred thousand of them. So a name is looked up in one set; only one
+that begins as a family does is compared with one expression for all families.
+
+Not in the table is `.env`. Gemini's command line and autoenv obey it; but it is above all a file of plain data, which
+scripts that set something up write and other programs only read, under names without end (`.env.local`, `.env.test`).
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterator
 
@@ -28,64 +35,102 @@ __all__ = [
 GROUPS: dict[str, frozenset[str]] = {
     "git and its hooks": frozenset(
         """
-        .git .gitmodules .gitconfig .githooks .husky .pre-commit-config.yaml .pre-commit-config.yml
-        .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml
-        lefthook-local.yaml lefthook.toml lefthook.json .lefthook.toml .lefthook.json .lefthook .lefthook-local
-        .git-hooks .simple-git-hooks.json .simple-git-hooks.js .simple-git-hooks.cjs simple-git-hooks.json
-        simple-git-hooks.js simple-git-hooks.cjs captainhook.json .overcommit.yml .jj .hg .svn .bzr .sl .pijul
+        .git .gitmodules .gitconfig .lfsconfig .githooks .git-hooks .husky .pre-commit-config.yaml
+        .pre-commit-config.yml .pre-commit-hooks.yaml prek.toml .lefthook .lefthook-local hk.pkl hk.local.pkl
+        captainhook.json captainhook.config.json .overcommit.yml .local-overcommit.yml .rusty-hook.toml
+        rusty-hook.toml hookman.toml .hooks.yml .hooks.yaml grumphp.yml grumphp.yml.dist grumphp.yaml
+        grumphp.yaml.dist .jj .hg .svn .bzr .sl .pijul
         """.split()
     ),
     "instructions and settings of agents": frozenset(
         """
         .claude.json .claude-plugin .agent .codex-plugin .cursor-plugin .windsurf
-        .roo .roorules .roomodes .kilocode .kilocodemodes .continuerc.json
-        .goosehints .kiro .amazonq .junie .augment-guidelines .augmentrules .trae
-        .crush .openhands .aider.conf.yml .aider .rules .mcp.json mcp.json opencode.json
-        opencode.jsonc crush.json .crush.json claude.md claude.local.md agents.md agents.override.md agent.md gemini.md
-        qwen.md warp.md crush.md jules.md
+        .roo .roomodes .kilo .kilocode .kilocodemodes .continuerc.json
+        .goosehints .kiro .amazonq .junie .augment-guidelines .trae .trae-cn
+        .crush .openhands .aider .rules .mcp.json mcp.json .mcp opencode.json opencode.jsonc crush.json .crush.json
+        gptme.toml gptme.local.toml codebuff.json firebender.json rulesync.jsonc conductor.json .pr_agent.toml
+        claude.md claude.local.md agents.md agents.local.md agents.override.md agent.md .agent.md .agents.md gemini.md
+        gemini.local.md qwen.md warp.md crush.md crush.local.md jules.md codex.md codebuddy.md iflow.md grok.md
+        replit.md soul.md heartbeat.md
         .adal .amp .antigravity .bob .codebuddy .commandcode .cortex .forge .iflow .kode .lingma .mcpjam .mux .neovate
         .openclaw .pi .pochi .qoder .qodo .ruler .vibe .zencoder
-        .cursorrules .windsurfrules .cursorignore .codexrules copilot-instructions.md
+        .ai .aiassistant .aide .bito .blackbox .codebuff .codegpt .codeium .cody .conductor .deepagents .devin
+        .firebender .gptme .grok .hermes .jules .kimi .letta .mcpjam .plandex .plandex-v2 .refact .rovodev .rulesync
+        .serena .sourcegraph .specify .stagewise .tabby .tabnine .taskmaster .void .warp
+        .cursorignore .cursorindexingignore .aiignore .aiexclude .augmentignore .clineignore .codeiumignore
+        .continueignore .copilotignore .geminiignore .gooseignore .kilocodeignore .qwenignore .rooignore
+        copilot-instructions.md
         """.split()
     ),
     "settings of editors": frozenset(
         """
         .vscode .idea .fleet .zed .nova .vs .devcontainer .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc
         _vimrc .gvimrc .vim .dir-locals.el .dir-locals-2.el .emacs .emacs.d .nano .nanorc .kakrc .helix .theia
+        _exrc _gvimrc .local.vimrc .nvim .lazy.lua .ycm_extra_conf.py .emacs.desktop .kateproject .kateproject.build
+        .lite_project.lua .lapce .externaltoolbuilders
+        .idx .gitpod.yml .gitpod.yaml .replit .codesandbox .stackblitzrc .bolt devfile.yaml .devfile.yaml
         """.split()
     ),
     "start-up files of shells": frozenset(
         """
         .envrc .autoenv .autoenv.zsh .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile
         .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .direnv .autoenv.fish
-        .tool-versions mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml
-        .rvmrc .versions.conf .shadowenv.d .autoenv_leave.zsh
-        .python-version .ruby-version .node-version .nvmrc .java-version .sdkmanrc
+        .tool-versions .mise .rtx .prototools .vfox.toml .pkgx.yaml .pkgx.yml .flox activate-hermit
+        .rvmrc .ruby-gemset .ruby-env .rbenv-vars .versions.conf .shadowenv.d .autoenv_leave.zsh .nvmrc .sdkmanrc
         """.split()
     ),
     "start-up files of interpreters": frozenset(
         """
-        .pdbrc .irbrc .pryrc .byebugrc .rprofile .renviron .ghci .iex.exs .ocamlinit .gdbinit .lldbinit .octaverc
-        sitecustomize.py usercustomize.py
+        .pdbrc .irbrc irb.rc _irbrc $irbrc .pryrc .byebugrc .rdbgrc .rdbgrc.rb .rdebugrc .perldb perldb.ini
+        .rprofile .renviron .rdata .ghci .iex.exs .erlang .ocamlinit .utoprc .gdbinit .gdbearlyinit .lldbinit
+        .octaverc startup.m sitecustomize.py usercustomize.py
         """.split()
     ),
     "settings of package managers": frozenset(
-        ".npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs .bundle .cargo .mvn .bazelrc bunfig.toml".split()
+        """
+        .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs .pnp.cjs .pnp.js .pnp.loader.mjs .bundle .cargo
+        rust-toolchain rust-toolchain.toml .mvn .jvmopts .sbtopts .bazelrc .bazeliskrc .bazelversion bunfig.toml
+        uv.toml nuget.config
+        """.split()
     ),
     "skills and skillkit's settings": frozenset("skillkit.toml skills.lock".split()),
     "packages that other folders share": frozenset((".pnpm",)),
 }
 ENDINGS = (".code-workspace", ".sublime-project", ".agent.toml")
-AGENTS_FOLDER, AGENT_ENDING = "agents", ".toml"
+# Names that have no end, as for each mode of an agent, each environment of mise, each language with a version.
+FAMILIES = re.compile(
+    r"""
+      \.?lefthook(-local)?\.(ya?ml|toml|jsonc?)
+    | \.?(mise|rtx)(\..+)?\.toml
+    | \.?simple-git-hooks\.(json|[cm]?[jt]s)
+    | \.?nano-staged\.(json|[cm]?js)
+    | (\.lintstagedrc|\.huskyrc|\.aider)(\..+)?
+    | (lint-staged|husky)\.config\.[cm]?[jt]s
+    | \.[a-z0-9_]+rules(-.+|\.(md|local|json|ya?ml))?
+    | \.[a-z0-9-]+-version
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+BEGINNINGS = (".", "mise.", "rtx.", "lefthook", "simple-git-hooks.", "nano-staged.", "lint-staged.", "husky.")
+"""Of the families; every other name is not compared with them."""
+AGENTS_FOLDER = "agents"
 """Where agent files are kept; one that lies elsewhere is guarded while a chat uses it."""
 # Of these folders only what is named here, and what the table of hosts names.
 PARTLY: dict[str, frozenset[str]] = {
     ".github": frozenset(
-        "copilot-instructions.md instructions prompts chatmodes agents hooks workflows actions".split()
+        """
+        copilot-instructions.md copilot instructions prompts chatmodes agents hooks extensions plugin lsp.json
+        workflows actions
+        """.split()
     ),
-    ".config": frozenset("mise mise.toml fish git nvim zellij lefthook.yml lefthook.yaml".split()),
+    ".config": frozenset("mise irb pry direnv fish nushell powershell git nvim helix zed zellij".split()),
     ".gitlab": frozenset(("duo",)),
     ".yarn": frozenset("releases plugins sdks".split()),
+}
+# Of these folders what has such a name.
+FAMILIES_INSIDE = {
+    AGENTS_FOLDER: re.compile(r".*\.toml", re.DOTALL),
+    "mise": re.compile(r"config(\..+)?\.toml|conf\.d", re.DOTALL),
 }
 OF_HOSTS = guarded_first_names()
 INSIDE = {folder: names | OF_HOSTS.get(folder, frozenset()) for folder, names in PARTLY.items()}
@@ -110,13 +155,15 @@ def _plain_name(name: str) -> str:
 def is_guarded_name(name: str) -> bool:
     """Whatever its case: some file systems make no difference."""
     plain = _plain_name(name)
-    return plain in NAMES or plain.endswith(ENDINGS)
+    if plain in NAMES or plain.endswith(ENDINGS):
+        return True
+    return plain.startswith(BEGINNINGS) and FAMILIES.fullmatch(plain) is not None
 
 
 def is_obeyed_folder(name: str) -> bool:
     """Whether something in a folder of this name is guarded because it lies there."""
     plain = _plain_name(name)
-    return plain in INSIDE or plain in (AGENTS_FOLDER, SKILLS_FOLDER)
+    return plain in INSIDE or plain in FAMILIES_INSIDE or plain == SKILLS_FOLDER
 
 
 def guarded_inside(folder_name: str, names: Collection[str]) -> Iterator[str]:
@@ -124,8 +171,8 @@ def guarded_inside(folder_name: str, names: Collection[str]) -> Iterator[str]:
     folder = _plain_name(folder_name)
     if listed := INSIDE.get(folder):
         yield from (name for name in names if _plain_name(name) in listed)
-    if folder == AGENTS_FOLDER:
-        yield from (name for name in names if _plain_name(name).endswith(AGENT_ENDING))
+    if family := FAMILIES_INSIDE.get(folder):
+        yield from (name for name in names if family.fullmatch(_plain_name(name)))
 
 
 def of_repository(names: Collection[str]) -> Iterator[str]:

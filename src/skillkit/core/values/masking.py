@@ -1,10 +1,10 @@
 """Values of keys -> the same bytes or text without them: plain, and in the forms that programs print them in.
 
 Theory of operation. For each value of eight characters or more, every form is worked out once: plain, base64 in both
-alphabets at each of the three places in a group of bytes where a value can begin, percent-encoded, hexadecimal, and as
-JSON writes it. Each form is looked for by itself (`bytes.find` takes linear time), and what was found is merged: forms
-that overlap leave nothing between them. A stream holds back only an end that a form may begin with: what a script
-writes in pieces is found, and a line that holds no key is passed on at once.
+alphabets at each of the three places in a group of bytes where a value can begin, percent-encoded as any of the usual
+programs does it, hexadecimal, and as JSON writes it. Each form is looked for by itself (`bytes.find` takes linear
+time), and what was found is merged: forms that overlap leave nothing between them. A stream holds back only an end that
+a form may begin with: what a script writes in pieces is found, and a line that holds no key is passed on at once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,30 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 __all__ = ["LEAST_CHARACTERS", "MASK", "NOTHING_MASKED", "MaskStream", "Masker"]
 
 LEAST_CHARACTERS = 8
 MASK = "[masked]"
 _MASK = MASK.encode()
+_PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+# What programs leave as it is beside letters and digits when they percent-encode, and what a space becomes.
+_PERCENT_ENCODINGS = (
+    ("-._~", "%20"),  # RFC 3986: Python, Go, curl, PHP, .NET
+    ("-._~/", "%20"),  # a path in Python
+    ("-._~", "+"),  # a form in Python, Go and Ruby
+    ("-._~!'()*", "%20"),  # JavaScript's encodeURIComponent
+    ("-._*", "+"),  # URLSearchParams, and forms in Java
+    ("-._", "+"),  # a form in PHP
+    ("-._!()*", "+"),  # a form in .NET
+    ("-._~$&+:=@", "%20"),  # a segment of a path in Go
+    ("-._~!'()*;,/?:@&=+$#", "%20"),  # encodeURI
+    ("-._~!'()*;,/?:@&=+$#[]%", "%20"),  # an address in Python's requests
+    ("-._~!'()*,&+$%", "%20"),  # name and password in an address of WHATWG
+    ("-._~!'()*;,/:@&=+$%[]|\\^", "%20"),  # its path
+    ("-._~!()*;,/?:@&=+$%[]|\\^`{}", "%20"),  # its query
+    ("", "%20"),  # all that can be encoded
+)
 # A piece at the end that was cut off tells something from this length on.
 _LEAST_PIECE = 4
 
@@ -131,9 +148,7 @@ def _forms_of(value: str) -> Iterator[bytes]:
     raw = os.fsencode(value)
     yield raw
     yield raw.lower()  # as names of hosts are told
-    for text in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
-        yield text.encode()
-        yield _lower_escapes(text).encode()
+    yield from _percent_encoded(raw)
     yield raw.hex().encode()
     yield raw.hex().upper().encode()
     plain = raw.decode("utf-8", "replace")
@@ -147,7 +162,14 @@ def _forms_of(value: str) -> Iterator[bytes]:
             yield encode(bytes(offset) + raw)[start : (offset + len(raw)) * 8 // 6]
 
 
-def _lower_escapes(text: str) -> str:
-    """`%2F` as `%2f`, the rest as it is."""
-    pieces = text.split("%")
-    return "%".join([pieces[0], *(piece[:2].lower() + piece[2:] for piece in pieces[1:])])
+def _percent_encoded(raw: bytes) -> Iterator[bytes]:
+    """As each of the usual programs does it, with digits in either case; and every byte of it."""
+    for case in ("%%%02X", "%%%02x"):
+        escapes = [case % number for number in range(256)]
+        yield "".join(escapes[byte] for byte in raw).encode()
+        for left, space in _PERCENT_ENCODINGS:
+            table = escapes.copy()
+            for character in _PLAIN + left:
+                table[ord(character)] = character
+            table[ord(" ")] = space
+            yield "".join(table[byte] for byte in raw).encode()
