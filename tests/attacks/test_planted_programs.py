@@ -1,70 +1,110 @@
-"""A script lays a program where a project's packages have theirs; later that folder is on somebody's PATH."""
+"""Programs that skillkit starts for itself, outside all walls: none that a script can have written."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from support.asking import request_named
+from support.running import made_manager, wait_for
 
-from skillkit import GUARDED, SkillManager
-from skillkit.cli.main import cli
-from skillkit.core.resolve.environment import forget_interpreters
-from skillkit.packages.tools import node_program, npm_program
-from skillkit.testing import skill_folder
+from skillkit import GUARDED, ApprovalUnavailableError, World
+from skillkit.core.paths import forbidden
+from skillkit.core.run import own_programs
+from skillkit.core.run.unwalled import read_output
+from skillkit.web.approver import LocalPage, WebApprover
+from skillkit.web.desktop import notify, open_browser, show_window
 
-NAMES = ("python3", "node", "npm", "uv", "bash")
-PLANTS = """
-import os
-folder = os.path.join(os.environ["SKILL_WORKSPACE"], "node_modules", ".bin")
-os.makedirs(folder)
-for name in {names!r}:
-    with open(os.path.join(folder, name), "w") as file:
-        file.write("#!/bin/sh\\necho ran >> {mark}\\necho /usr/bin/true\\n")
-    os.chmod(os.path.join(folder, name), 0o755)
-"""
+LINK = "http://127.0.0.1:1/login?token=secret"
+PLANTED = '#!/bin/sh\necho "$0 $@" >> {notes}\n'
+STARTERS: dict[str, Callable[[], object]] = {
+    "browser": lambda: open_browser(LINK),
+    "notification": lambda: notify(lambda: LINK),
+    "window": lambda: show_window(LINK),
+}
 
 
 @pytest.fixture
-def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a planted program writes, that a walled script laid into a workspace which is on PATH now."""
-    mark, workspace = tmp_path / "ran", tmp_path / "workspace"
-    (workspace / "sub").mkdir(parents=True)
-    skill_folder(tmp_path / "skills", "planter", {"scripts/plant.py": PLANTS.format(names=NAMES, mark=mark)})
-    policy = replace(GUARDED, approval="never")
-    given = {"policy": policy, "state_dir": tmp_path / "state", "workspace": workspace}
-    with SkillManager(tmp_path / "skills", "", [], [], **given) as manager:  # type: ignore[arg-type]
-        result = manager.execute_skill_script("planter", "plant")
-    folder = workspace / "node_modules/.bin"
-    assert sorted(os.listdir(folder)) == sorted(NAMES), result
-    subprocess.run((folder / "npm",), check=True, capture_output=True)
-    assert mark.exists(), "control: it runs for whoever starts it"
-    mark.unlink()
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.chdir(workspace / "sub")
-    forget_interpreters()
-    return mark
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With an activated environment in it, and on PATH nothing of the machine's that could be meant instead."""
+    folder = tmp_path / "workspace"
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (folder / ".venv" / "pyvenv.cfg").touch()
+    for name in ("xdg-open", "notify-send", "chromium", "x-www-browser", "sensible-browser"):
+        (programs / name).write_text(PLANTED.format(notes=tmp_path / "notes"))
+        (programs / name).chmod(0o755)
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "bash").symlink_to("/bin/bash")
+    monkeypatch.setenv("PATH", os.pathsep.join((str(programs), str(others))))
+    monkeypatch.setenv("DISPLAY", ":99")
+    monkeypatch.setattr(forbidden, "_writable", set())
+    return folder
 
 
-def test_it_is_not_asked_which_interpreter_it_is(mark: Path, tmp_path: Path) -> None:
-    skill_folder(tmp_path / "skills", "demo", {"scripts/a.py": "print(1)\n", "scripts/b.js": "", "scripts/c.sh": ""})
-    given = {"policy": GUARDED, "state_dir": tmp_path / "state", "workspace": tmp_path / "workspace/sub"}
-    with SkillManager(tmp_path / "skills", "", [], [], **given) as manager:  # type: ignore[arg-type]
-        for script in ("a.py", "b.js", "c.sh"):
-            command = manager.prepare_skill_script("demo", script).command
-            assert not command.argv[0].startswith(str(tmp_path))
-    assert not mark.exists()
+def was_started(folder: Path) -> bool:
+    return wait_for((folder / "notes").exists, 0.5)
 
 
-def test_doctor_does_not_start_it(mark: Path, tmp_path: Path) -> None:
-    CliRunner().invoke(cli, ["doctor", "--state-dir", str(tmp_path / "state")])
-    assert not mark.exists()
+@pytest.mark.parametrize("start", STARTERS.values(), ids=STARTERS)
+def test_no_program_of_an_activated_environment_gets_the_link(
+    tmp_path: Path, workspace: Path, start: Callable[[], object]
+) -> None:
+    assert shutil.which("xdg-open") == f"{workspace}/.venv/bin/xdg-open", "the control: by PATH alone it is found"
+    start()
+    assert not was_started(tmp_path)
 
 
-def test_packages_are_not_prepared_with_it(mark: Path, tmp_path: Path) -> None:
-    assert not npm_program().startswith(str(tmp_path))
-    assert not node_program().startswith(str(tmp_path))
-    assert not mark.exists()
+def test_a_program_where_nothing_forbids_it_gets_the_link(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the whole: the same program outside a project is started."""
+    shutil.move(workspace / ".venv", tmp_path / "own")
+    (tmp_path / "own" / "pyvenv.cfg").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path / "own" / "bin"))
+    assert open_browser(LINK)
+    assert was_started(tmp_path)
+
+
+def test_nothing_in_the_workspace_of_this_process_is_started_whatever_it_looks_like(
+    tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / ".venv" / "pyvenv.cfg").unlink()
+    assert own_programs.find_own_program("xdg-open"), "the control: nothing tells that it is a project"
+    files = {"scripts/run.sh": "true\n"}
+    with (
+        WebApprover(tmp_path / "state", open_browser=True, expires_in=0.3) as approver,
+        made_manager(tmp_path, files, policy=GUARDED, workspace=workspace, approver=approver) as manager,
+        pytest.raises(ApprovalUnavailableError),
+    ):
+        manager.execute_skill_script("demo", "run")
+    assert not was_started(tmp_path)
+
+
+def test_a_page_that_serves_a_world_starts_nothing_of_the_folder_it_was_started_in(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / ".venv" / "pyvenv.cfg").unlink()
+    monkeypatch.chdir(workspace)
+    with World(tmp_path / "state") as world, LocalPage(tmp_path / "state") as page:
+        world.open(request_named("new"))
+        assert not open_browser(page.link())
+    assert not was_started(tmp_path)
+
+
+def test_a_version_manager_is_asked_without_what_the_workspace_would_add(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "sitecustomize.py").write_text(f"open({str(tmp_path / 'notes')!r}, 'w').close()\n")
+    monkeypatch.chdir(workspace)
+    monkeypatch.setenv("PYTHONPATH", str(workspace))
+    asked = ("/usr/bin/python3", "-c", "print(1)")
+    subprocess.run(asked, check=True, capture_output=True)
+    (tmp_path / "notes").unlink()  # the control: with the environment as it is, the workspace's code runs
+    assert read_output(asked, "/usr/bin:/bin") == "1\n"
+    assert not (tmp_path / "notes").exists()
