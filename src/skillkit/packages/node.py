@@ -19,7 +19,8 @@ from urllib.parse import quote
 from skillkit.core.paths import real_path
 from skillkit.core.run.unwalled import read_output
 from skillkit.core.store.environments import TREE
-from skillkit.packages.index import AT_ONCE, Index, hosts_for, npm_registry, read_address
+from skillkit.packages.index import AT_ONCE, Index, hosts_for, npm_registry
+from skillkit.packages.pages import read_address
 from skillkit.packages.tools import TOOL_SECONDS, Said, failure_of, node_program, npm_program
 from skillkit.packages.values import Locked, PackagesError, Plan, Wanted, common_name_near, known_of, locked_in
 from skillkit.packages.workshop import Workshop, key_of
