@@ -174,7 +174,7 @@ def hosts_for(index: Index, files: Iterable[str] = ()) -> Hosts:
     elsewhere = {_host_of(each) for each in files} - named - {("", 0)}
     outer = {each for each in elsewhere if not is_loopback_name(each[0])}
     if any(not is_loopback_name(host) and not _is_public(host, port) for host, port in named):
-        return Hosts((), frozenset(named | outer))
+        return Hosts((), frozenset(named), frozenset(outer))
     return Hosts(tuple(sorted(HostRule(host, port).id for host, port in outer)), frozenset(named))
 
 
