@@ -87,7 +87,7 @@ def packages_shown(plans: Sequence[Plan], now: float) -> list[dict[str, str]]:
     return [
         {
             "language": LANGUAGES[plan.kind],
-            "name": each.name,
+            "name": f"{each.name}{_alias(each)}",
             "version": each.version,
             "size": size_text(each.size) if each.size is not None else "not told",
             "age": plural(age, "day") if (age := each.age_days(now)) is not None else "not told",
@@ -137,7 +137,7 @@ def package_line(package: Locked, now: float) -> str:
     """One line: name, version, size, age, who says so, and what looks wrong."""
     age = package.age_days(now)
     words = [
-        f"{visible(package.name)} {visible(package.version)}",
+        f"{visible(package.name)} {visible(package.version)}{visible(_alias(package))}",
         size_text(package.size) if package.size is not None else "size not told",
         f"{plural(age, 'day')} old" if age is not None else "age not told",
         f"{package.source} in {visible(package.where)}" if package.source else "needed by another",
@@ -145,3 +145,8 @@ def package_line(package: Locked, now: float) -> str:
     if package.resembles:
         words.append(f"ONE LETTER AWAY FROM THE MUCH MORE COMMON {package.resembles!r}")
     return ", ".join(words)
+
+
+def _alias(package: Locked) -> str:
+    """What is shown is what is installed; by which name others load it stands beside that."""
+    return f" (as {', '.join(package.aliases)})" if package.aliases else ""
