@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +23,7 @@ from skillkit.core.run.tiers import machine_tiers
 from skillkit.core.store import environments as store
 from skillkit.core.store.environments import Environments
 from skillkit.core.values.policy import STANDARD
-from skillkit.packages.index import hosts_for, python_index
+from skillkit.packages.index import Index, hosts_for, python_index
 from skillkit.packages.python import python_here
 from skillkit.packages.tools import uv_program
 from skillkit.packages.workshop import Workshop
@@ -126,6 +128,42 @@ def test_a_tool_that_turned_bad_reads_no_file_of_the_users_and_reaches_the_index
     assert said.stdout.split("\n")[:-1] == ["unread", "unreached", "OTHER refused", "INDEX 200", "unwritten"], said
     assert plain.stdout.split("\n")[:-1] == ["READ secret", "REACHED", "OTHER 200", "INDEX 200", "WROTE"], plain
     assert not any(use.host.endswith(f":{other}") and not use.refused for use in said.hosts)
+
+
+REACH = """
+import sys, urllib.request
+try:
+    print(urllib.request.urlopen(sys.argv[1], timeout=5).status)
+except OSError:
+    print("refused")
+"""
+
+
+def test_the_pages_of_a_private_index_open_no_service_of_this_machine(tmp_path: Path) -> None:
+    """Neither on its loopback, nor by the address that it has in that very network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))  # sends nothing
+        except OSError:
+            pytest.skip("this machine is in no network")
+        own = str(probe.getsockname()[0])
+    python = python_here(tmp_path, STANDARD).path
+    with socket.create_server((own, 0)) as server, Workshop.opened(Environments(tmp_path / "state")) as shop:
+        address = f"http://{own}:{server.getsockname()[1]}/zebra-1.0-py3-none-any.whl"
+        threading.Thread(target=answer_once, args=(server,), daemon=True).start()
+        environment: dict[str, str] = {}
+        hosts = hosts_for(Index(("http://10.255.255.1/simple/",)), [address])
+        said = shop.run((python, "-c", REACH, address), programs=(python,), environment=environment, hosts=hosts)
+        assert said.stdout == "refused\n", said
+        hosts = hosts_for(Index((address,)))
+        said = shop.run((python, "-c", REACH, address), programs=(python,), environment=environment, hosts=hosts)
+        assert said.stdout == "200\n", "the user's own settings may name it"
+
+
+def answer_once(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    answer_http([])(connection)
+    connection.close()
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])

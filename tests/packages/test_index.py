@@ -59,3 +59,12 @@ def test_a_page_in_html_tells_files_and_hashes(index: PackageIndex, monkeypatch:
     monkeypatch.setattr(index, "answer", lambda _: (200, "application/vnd.pypi.simple.v1+json", b"{"))
     with pytest.raises(PackagesError, match="cannot be read"):
         files_of_package("zebra", [index.address])
+
+
+def test_what_the_pages_of_a_private_index_name_is_elsewhere() -> None:
+    """The index itself may be on this machine, since the user named it."""
+    index = Index(("http://10.1.2.3:8081/simple",))
+    opened = hosts_for(index, ["http://10.1.2.3:8081/files/a.whl", "http://10.1.2.4:8082/a.whl", "http://localhost/a"])
+    assert opened.own_services == {("10.1.2.3", 8081)}
+    assert opened.other_services == {("10.1.2.4", 8082)}
+    assert opened.rules == ()

@@ -94,8 +94,8 @@ def test_a_run_that_waits_gets_the_packages_that_were_prepared_beside_its_questi
     assert "This is code that nobody here has read." in words
     assert re.search(r"zebra ?1\.0 ?1 kB ?100 days ago ?declared scripts/run\.py:2", words), words
     assert re.search(r"lion ?1\.0 ?1 kB ?100 days ago ?guessed scripts/run\.py:4", words), words
-    assert re.findall(r'<input type="checkbox" name="grant" value="([^"]+)"', shown.text) == ["guessed:lion"]
-    answered = answer(visit, asked, "yes_once", "guessed:lion")
+    assert re.findall(r'<input type="checkbox" name="grant" value="([^"]+)"', shown.text) == ["guessed:python:lion@1.0"]
+    answered = answer(visit, asked, "yes_once", "guessed:python:lion@1.0")
     assert (answered.status_code, answered.headers["location"]) == (303, "/packages/animals")
     assert "Packages are prepared" in end(visit)
     assert "(packages)" in text_of(visit.client.get("/audit").text)
@@ -112,7 +112,7 @@ def test_what_was_not_ticked_is_said_and_nothing_is_installed(visit: Visit) -> N
     assert "Nothing is installed before you say yes." in text_of(page)
     start(visit, token_in(page))
     answer(visit, question(visit), "yes_once")
-    assert "these were not ticked. lion: guessed" in end(visit)
+    assert "these were not ticked. lion 1.0 (Python): guessed" in end(visit)
     assert Environments(visit.world.folder).all_built() == []
     assert visit.world.history(1)[0].answer is not None
 

@@ -217,11 +217,13 @@ def test_an_inferred_package_needs_a_tick_of_its_own(index: PackageIndex, manage
         index.add(name, "1.0")
     skill_folder(Path(manager.roots[0].path), "animals", {"scripts/run.py": f"import lion\n{USE}"})
     asked = ScriptedApprover("yes_once")
-    with pytest.raises(ApprovalDeclinedError, match=r"not ticked\. lion: guessed: .*; zebra: guessed: "):
+    with pytest.raises(
+        ApprovalDeclinedError, match=r"not ticked\. lion 1\.0 \(Python\): guessed: .*; zebra 1\.0 \(Python\): guessed: "
+    ):
         prepare_packages(manager, "animals", approver=asked)
-    assert [tick.id for tick in asked.requests[0].grants] == ["guessed:lion", "guessed:zebra"]
-    with pytest.raises(ApprovalDeclinedError, match=r"not ticked\. lion: guessed"):
-        prepare_packages(manager, "animals", approver=ticking("guessed:zebra"))
+    assert [tick.id for tick in asked.requests[0].grants] == ["guessed:python:lion@1.0", "guessed:python:zebra@1.0"]
+    with pytest.raises(ApprovalDeclinedError, match=r"not ticked\. lion 1\.0 \(Python\): guessed"):
+        prepare_packages(manager, "animals", approver=ticking("guessed:python:zebra@"))
     assert Environments(manager.state_dir).all_built() == []
     prepare_packages(manager, "animals", approver=ticking("guessed:"))
     assert printed(manager) == "1.0"
@@ -235,9 +237,9 @@ def test_a_young_release_needs_a_tick_of_its_own_and_a_flag_is_not_enough(
     declared(manager)
     with pytest.raises(ApprovalUnavailableError, match="add --young"):
         prepare_packages(manager, "animals", approver=FlagApprover())
-    with pytest.raises(ApprovalDeclinedError, match="zebra: younger than 7 days"):
+    with pytest.raises(ApprovalDeclinedError, match=r"zebra 1\.0 \(Python\): younger than 7 days"):
         prepare_packages(manager, "animals", approver=ticking("guessed:"))
-    prepare_packages(manager, "animals", approver=ticking("young:zebra"))
+    prepare_packages(manager, "animals", approver=ticking("young:python:zebra@1.0"))
     assert printed(manager) == "1.0"
 
 

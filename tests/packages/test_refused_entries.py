@@ -10,7 +10,7 @@ import pytest
 from skillkit.core.find.needs import needs_of
 from skillkit.core.manager import SkillManager
 from skillkit.packages.skill_lock import npm_lock_of, python_pins_of
-from skillkit.packages.values import PackagesError, Wanted, common_name_near
+from skillkit.packages.values import PackagesError, Wanted, common_name_near, locked_in
 from skillkit.packages.wanted import wanted_of
 from skillkit.testing import skill_folder
 
@@ -99,6 +99,29 @@ def test_of_a_lock_of_npm_the_address_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "package-lock.json").write_text(json.dumps(lock))
     kept = json.loads(npm_lock_of(tmp_path))["packages"]
     assert kept == {"node_modules/zebra": {"version": "1.0.0", "integrity": INTEGRITY}}
+
+
+@pytest.mark.parametrize(
+    ("name", "resolved"),
+    [
+        ("zebra", "https://files.example.com/npm/team/zebra/-/zebra-1.0.0.tgz"),
+        ("@wild/zebra", "https://files.example.com/@wild/zebra/-/zebra-1.0.0.tgz"),
+        ("@wild/zebra", "https://files.example.com/npm/team/@wild%2fzebra/-/@wild/zebra-1.0.0.tgz"),
+    ],
+)
+def test_a_package_under_another_name_is_taken_as_what_it_is(tmp_path: Path, name: str, resolved: str) -> None:
+    """Registries name their files in these ways."""
+    entry = {"name": name, "version": "1.0.0", "resolved": resolved, "integrity": INTEGRITY}
+    (tmp_path / "package-lock.json").write_text(json.dumps({"packages": {"node_modules/stripes": entry}}))
+    kept = npm_lock_of(tmp_path)
+    assert json.loads(kept)["packages"]["node_modules/stripes"]["name"] == name
+    (found,) = locked_in(kept, "node")
+    assert (found.name, found.aliases) == (name, ("stripes",))
+    (tmp_path / "package-lock.json").write_text(
+        json.dumps({"packages": {"node_modules/zebra": {**entry, "name": "x"}}})
+    )
+    with pytest.raises(PackagesError, match="comes from an address"):
+        npm_lock_of(tmp_path)
 
 
 @pytest.mark.parametrize(

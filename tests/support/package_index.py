@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from support.node_registry import packed, serving_node_packages
+
 DAY = 86_400
 
 
@@ -176,48 +178,16 @@ def serving_index(secured: ssl.SSLContext | None = None) -> Iterator[PackageInde
 
 def node_package(install: str) -> bytes:
     """`zebra` 1.0.0, with a script that npm runs when it is installed."""
-    packed = io.BytesIO()
     manifest = {"name": "zebra", "version": "1.0.0", "main": "i.js", "scripts": {"install": install}}
-    with tarfile.open(fileobj=packed, mode="w:gz") as file:
-        for path, text in (("package.json", json.dumps(manifest)), ("i.js", "module.exports = 'striped'")):
-            entry = tarfile.TarInfo(f"package/{path}")
-            entry.size = len(text)
-            file.addfile(entry, io.BytesIO(text.encode()))
-    return packed.getvalue()
+    return packed(manifest, {"i.js": "module.exports = 'striped'"})
 
 
 @contextmanager
 def serving_registry(install: str) -> Iterator[str]:
-    """A registry of Node packages that has `node_package(install)` and nothing else; its address."""
-    packed = node_package(install)
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            integrity = "sha512-" + base64.b64encode(hashlib.sha512(packed).digest()).decode()
-            dist = {"tarball": f"{address}/zebra/-/zebra-1.0.0.tgz", "integrity": integrity, "unpackedSize": 4321}
-            version = {"name": "zebra", "version": "1.0.0", "dist": dist, "hasInstallScript": True}
-            page = {"name": "zebra", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-            page["time"] = {"1.0.0": "2020-01-01T00:00:00.000Z"}
-            body = packed if self.path.endswith(".tgz") else json.dumps(page).encode()
-            self.send_response(200 if self.path.startswith("/zebra") else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    server.daemon_threads = True
-    address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield address
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    """A registry of Node packages that has `zebra` with that script and nothing else; its address."""
+    with serving_node_packages() as registry:
+        registry.add("zebra", "1.0.0", "'striped'", scripts={"install": install}, hasInstallScript=True)
+        yield registry.address
 
 
 @contextmanager

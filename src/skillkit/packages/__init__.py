@@ -3,10 +3,10 @@
     prepare_packages(manager, skill, script=None, *, approver, ...) -> Preparation
 
 Theory of operation. What a skill needs (`wanted`) becomes a lock with versions and hashes (`python` by uv, `node` by
-npm), made in walls whose only hosts are the index's (`tools`, `index`, `pages`). A person sees every package of it
-(`question`). Then the environment is built from the lock alone, in a place of its own (`workshop`), and kept where runs
-find it (`core/store/environments.py`). Nothing of a package runs before a script of the skill imports it. Needs the
-extra `packages`.
+npm), made in walls whose only hosts are the index's (`tools`, `index`, `pages`, `registry`). A person sees every
+package of it (`question`). Then the environment is built from the lock alone, in a place of its own (`workshop`), and
+kept where runs find it (`core/store/environments.py`). Nothing of a package runs before a script of the skill imports
+it. Needs the extra `packages`.
 """
 
 from __future__ import annotations

@@ -11,32 +11,26 @@ import json
 import os
 import re
 import socket
-import time
 import urllib.error
-import urllib.request
-from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
 
 from skillkit.core.run.hosts.addresses import is_loopback_name, is_public
 from skillkit.core.values.hosts import HostRule, host_name
+from skillkit.packages.pages import PAGE_SECONDS, PORTS, read_address
 from skillkit.packages.tools import Hosts, ask_tool, npm_program, uv_program
 from skillkit.packages.values import PackagesError
 
-__all__ = ["File", "Index", "files_of_package", "hosts_for", "npm_registry", "pages_of", "python_index", "read_address"]
+__all__ = ["AT_ONCE", "File", "Index", "files_of_package", "hosts_for", "npm_registry", "pages_of", "python_index"]
 
 FORMS = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
-MOST_BYTES = 60_000_000
-PAGE_SECONDS = 60.0
-WAIT_SECONDS = 20.0
-CHUNK = 1 << 16
 AT_ONCE = 8
 NOT_FOUND = (404, 410, 403, 401)
 SHA256 = re.compile(r"sha256=([0-9a-f]{64})")
@@ -74,40 +68,6 @@ def files_of_package(name: str, addresses: Iterable[str], *, seconds: float = PA
             raise _unreachable(page, str(getattr(error, "reason", "") or error)) from error
         return _of_json(content, final) if "json" in kind else _of_html(content, final)
     return []
-
-
-def read_address(address: str, accept: str, *, seconds: float = PAGE_SECONDS) -> tuple[bytes, str, str]:
-    """What is there, what kind it is, and where it was in the end; bounded in size and time."""
-    until = time.monotonic() + seconds
-    bare, login = _without_login(address)
-    request = urllib.request.Request(bare, headers={"Accept": accept, "User-Agent": "skillkit"})  # noqa: S310 - checked
-    if login:
-        request.add_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
-    data = bytearray()
-    opener = urllib.request.build_opener()  # of our own: the proxies and certificates that are set now
-    try:
-        answer = opener.open(request, timeout=min(WAIT_SECONDS, seconds))
-    except urllib.error.HTTPError as error:
-        error.close()  # and its connection with it
-        raise
-    with answer:
-        while piece := answer.read1(CHUNK):
-            data += piece
-            if len(data) > MOST_BYTES:
-                raise ValueError("the answer is too long")
-            if time.monotonic() > until:
-                raise TimeoutError("the answer takes too long")
-        return bytes(data), answer.headers.get_content_type(), answer.geturl()
-
-
-def _without_login(address: str) -> tuple[str, str]:
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https"):
-        raise ValueError("it is no address of the web")
-    if parts.username is None:
-        return address, ""
-    place = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=place)), f"{unquote(parts.username)}:{unquote(parts.password or '')}"
 
 
 def _unreachable(page: str, reason: str) -> PackagesError:
@@ -164,7 +124,6 @@ def _of_html(content: bytes, base: str) -> list[File]:
 
 
 OPTION = re.compile(r"^--(extra-)?index-url[ =](\S+)$", re.MULTILINE)
-PORTS = {"https": 443, "http": 80}
 PIP_FILES = ("~/.pip/pip.conf", "~/.config/pip/pip.conf", "/etc/pip.conf")
 
 
@@ -215,7 +174,7 @@ def hosts_for(index: Index, files: Iterable[str] = ()) -> Hosts:
     elsewhere = {_host_of(each) for each in files} - named - {("", 0)}
     outer = {each for each in elsewhere if not is_loopback_name(each[0])}
     if any(not is_loopback_name(host) and not _is_public(host, port) for host, port in named):
-        return Hosts((), frozenset(named | outer))
+        return Hosts((), frozenset(named), frozenset(outer))
     return Hosts(tuple(sorted(HostRule(host, port).id for host, port in outer)), frozenset(named))
 
 

@@ -39,12 +39,10 @@ def ask_about(
             "nobody can be asked here about installing packages", f"Run it in a terminal: skillkit prepare {skill}"
         )
     now = time.time()
-    inferred = () if has_inferred_word else [each for plan in plans for each in plan.inferred]
-    young = () if has_young_word else [each for plan in plans for each in plan.young(now, days)]
-    ticks = {
-        **{f"guessed:{each.name}": (each, INFERRED, "--inferred") for each in inferred},
-        **{f"young:{each.name}": (each, YOUNG.format(plural(days, "day")), "--young") for each in young},
-    }
+    inferred = () if has_inferred_word else [_tick("guessed", p, each, INFERRED) for p in plans for each in p.inferred]
+    too_young = YOUNG.format(plural(days, "day"))
+    young = () if has_young_word else [_tick("young", p, each, too_young) for p in plans for each in p.young(now, days)]
+    ticks = {**dict.fromkeys(inferred, "--inferred"), **dict.fromkeys(young, "--young")}
     notes = _notes(skill, plans, days)
     request = OptionRequest(
         secrets.token_hex(16),
@@ -52,23 +50,29 @@ def ask_about(
         _message(notes, plans, now),
         OPTIONS,
         context={PACKAGES: packages_shown(plans, now), "notes": [*notes[:1], *map(_heading, plans), *notes[1:]]},
-        grants=tuple(Tick(name, f"{each.name} {each.version}", what) for name, (each, what, _) in ticks.items()),
+        grants=tuple(ticks),
     )
     answer = approver.ask(request.asked(now), cancel)
     if answer.option_id != YES or answer.request_id not in ("", request.id):
         said = f" {answer.reason}" if answer.reason else ""
         reason = f"Declined by a person ({answer.channel}).{said}"
         raise ApprovalDeclinedError(f"Nothing was installed. {reason}", reasons=[reason])
-    _require_ticks(answer, {name: each for name, each in ticks.items() if name not in answer.grants})
+    _require_ticks(answer, {tick: word for tick, word in ticks.items() if tick.id not in answer.grants})
     return answer
 
 
-def _require_ticks(answer: OptionAnswer, left: Mapping[str, tuple[Locked, str, str]]) -> None:
+def _tick(kind: str, plan: Plan, each: Locked, what: str) -> Tick:
+    """Of one version in one language: another that has the same name needs a tick of its own."""
+    name = f"{each.name} {each.version} ({LANGUAGES[plan.kind]})"
+    return Tick(f"{kind}:{plan.kind}:{each.name}@{each.version}", name, what)
+
+
+def _require_ticks(answer: OptionAnswer, left: Mapping[Tick, str]) -> None:
     """A yes to all of them is none to what needs its own."""
     if not left:
         return
-    names = "; ".join(f"{each.name}: {what}" for each, what, _ in left.values())
-    options = " and ".join(dict.fromkeys(option for _, _, option in left.values()))
+    names = "; ".join(f"{tick.label}: {tick.warning}" for tick in left)
+    options = " and ".join(dict.fromkeys(left.values()))
     if answer.channel == FLAG:
         raise ApprovalUnavailableError.because(
             f"--yes alone does not answer for these. {names}", f"Look at them, then add {options}."
@@ -83,7 +87,7 @@ def packages_shown(plans: Sequence[Plan], now: float) -> list[dict[str, str]]:
     return [
         {
             "language": LANGUAGES[plan.kind],
-            "name": each.name,
+            "name": f"{each.name}{_alias(each)}",
             "version": each.version,
             "size": size_text(each.size) if each.size is not None else "not told",
             "age": plural(age, "day") if (age := each.age_days(now)) is not None else "not told",
@@ -133,7 +137,7 @@ def package_line(package: Locked, now: float) -> str:
     """One line: name, version, size, age, who says so, and what looks wrong."""
     age = package.age_days(now)
     words = [
-        f"{visible(package.name)} {visible(package.version)}",
+        f"{visible(package.name)} {visible(package.version)}{visible(_alias(package))}",
         size_text(package.size) if package.size is not None else "size not told",
         f"{plural(age, 'day')} old" if age is not None else "age not told",
         f"{package.source} in {visible(package.where)}" if package.source else "needed by another",
@@ -141,3 +145,8 @@ def package_line(package: Locked, now: float) -> str:
     if package.resembles:
         words.append(f"ONE LETTER AWAY FROM THE MUCH MORE COMMON {package.resembles!r}")
     return ", ".join(words)
+
+
+def _alias(package: Locked) -> str:
+    """What is shown is what is installed; by which name others load it stands beside that."""
+    return f" (as {', '.join(package.aliases)})" if package.aliases else ""

@@ -12,16 +12,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from skillkit.core.values.text import toml_of
-from skillkit.packages.values import PackagesError
+from skillkit.packages.values import INNER, PackagesError, npm_name
 from skillkit.packages.wanted import require_plain
 
-__all__ = ["Pin", "npm_lock_of", "python_pins_of"]
+__all__ = ["KEPT_OF_NPM", "NPM_PLACE", "Pin", "npm_lock_of", "python_pins_of"]
 
 Pin = tuple[str, tuple[str, ...]]
 """Version, and `sha256:...` of each file that it may be."""
@@ -31,10 +31,11 @@ HASH = re.compile(r"--hash[= ](\S+)")
 SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 EXACT = re.compile(r"[\w.+!-]{1,80}")
 INTEGRITY = re.compile(r"(?:sha(?:512|384|256|1)-[A-Za-z0-9+/=]{20,100}\s?){1,4}")
-NPM_NAME = re.compile(r"(?:@[\w.-]{1,100}/)?[\w.-]{1,200}")
+NPM_NAME = re.compile(r"(?:@[\w.-]{1,100}/)?(?!\.)[\w.-]{1,200}")
+NPM_PLACE = re.compile(rf"(?:{INNER}{NPM_NAME.pattern}/)*{INNER}{NPM_NAME.pattern}")
 OTHER_SOURCES = {"git": "a git repository", "url": "an address", "path": "a path", "directory": "a path"}
 KEPT_OF_NPM = (
-    "version integrity dependencies optionalDependencies peerDependencies peerDependenciesMeta optional peer dev "
+    "name version integrity dependencies optionalDependencies peerDependencies peerDependenciesMeta optional peer dev "
     "devOptional engines os cpu libc bin"
 ).split()
 
@@ -134,9 +135,9 @@ def _require_hashes(hashes: tuple[str, ...], place: str) -> None:
 
 
 def _npm_entry(place: str, entry: Any, name: str) -> dict[str, Any]:  # noqa: ANN401 - as the file has it
-    package = place.rpartition("node_modules/")[2]
-    if not isinstance(entry, dict) or entry.get("link") or not place.startswith("node_modules/"):
+    if not isinstance(entry, dict) or entry.get("link") or NPM_PLACE.fullmatch(place) is None:
         raise PackagesError(f"{name}: {place[:100]!r} is a path. Only packages of the registry are prepared.")
+    package = npm_name(place, entry)
     resolved = str(entry.get("resolved", ""))
     if resolved and not _is_registry_file(resolved, package, str(entry.get("version", ""))):
         raise PackagesError(
@@ -150,10 +151,10 @@ def _npm_entry(place: str, entry: Any, name: str) -> dict[str, Any]:  # noqa: AN
 
 
 def _is_registry_file(resolved: str, package: str, version: str) -> bool:
-    """By the form that every registry's files have; the host does not count, since it is not taken."""
-    file = f"{package.rpartition('/')[2]}-{version}.tgz"
+    """By the forms that registries' files have; the host does not count, since it is not taken."""
+    files = (f"/{package}/-/{name}-{version}.tgz" for name in (package.rpartition("/")[2], package))
     parts = urlsplit(resolved)
-    return parts.scheme == "https" and parts.path.endswith(f"/{package}/-/{file}")
+    return parts.scheme == "https" and unquote(parts.path).endswith(tuple(files))
 
 
 def _shown(resolved: str) -> str:

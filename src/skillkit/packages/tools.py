@@ -53,6 +53,8 @@ class Hosts:
 
     rules: tuple[str, ...] = ()
     own_services: frozenset[tuple[str, int]] = frozenset()
+    other_services: frozenset[tuple[str, int]] = frozenset()
+    """Of the network that those lie in, and never on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,8 @@ def run_tool(
         limits=ROOMY,
         timeout=timeout,
     )
-    way_out = WayOut(hosts.rules, upstreams_in(os.environ), own_services=hosts.own_services)
+    upstreams = upstreams_in(os.environ)
+    way_out = WayOut(hosts.rules, upstreams, own_services=hosts.own_services, other_services=hosts.other_services)
     confined = sandbox.confine(tuple(argv), real_path(work), _plain(environment), reach)
     # An index on this machine's loopback is reached by the proxy too: inside, loopback is another.
     told = {**confined.environment, "NO_PROXY": "", "no_proxy": ""}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from skillkit.core.exceptions import SkillKitError
 
@@ -22,6 +23,7 @@ __all__ = [
     "known_of",
     "locked_in",
     "names_in",
+    "npm_name",
     "size_text",
 ]
 
@@ -63,6 +65,8 @@ class Locked:
     uploaded_at: float | None = None
     resembles: str = ""
     """A much more common name that is one letter away."""
+    aliases: tuple[str, ...] = ()
+    """Other names by which packages of the lock load it."""
 
     def age_days(self, now: float) -> int | None:
         return None if self.uploaded_at is None else max(0, int((now - self.uploaded_at) / 86_400))
@@ -99,8 +103,6 @@ class Plan:
     """Indexes that tell no upload times."""
     unknown: tuple[str, ...] = ()
     """Guessed from imports, and the index has no such package: they are left out."""
-    extra: dict[str, str] = field(default_factory=dict, hash=False)
-    """Files beside the lock that the tool needs, by name."""
     is_approved: bool = False
     """Whether a person said yes to this very lock before."""
 
@@ -145,15 +147,22 @@ def _locked_python(lock: str) -> tuple[Locked, ...]:
     return tuple(sorted(Locked(name, version, tuple(hashes)) for name, version, hashes in found))
 
 
+def npm_name(place: str, entry: Mapping[str, Any]) -> str:
+    """The package's own, where an entry of npm's lock lies under another."""
+    return str(entry.get("name") or place.rpartition(INNER)[2])
+
+
 def _locked_node(lock: str) -> tuple[Locked, ...]:
     seen = dict[tuple[str, str], Locked]()
     for place, entry in json.loads(lock)["packages"].items():
         if not place:
             continue
-        name, version, integrity = place.rpartition(INNER)[2], entry.get("version"), entry.get("integrity")
+        name, version, integrity = npm_name(place, entry), entry.get("version"), entry.get("integrity")
         if entry.get("link") or not version or not integrity:
             raise PackagesError(f"{name}: the registry gives no version with a hash for it; it is not installed.")
-        seen[name, str(version)] = Locked(name, str(version), (str(integrity),))
+        found = seen.get((name, str(version)), Locked(name, str(version), (str(integrity),)))
+        aliases = {*found.aliases, place.rpartition(INNER)[2]} - {name}
+        seen[name, str(version)] = replace(found, aliases=tuple(sorted(aliases)))
     return tuple(sorted(seen.values()))
 
 

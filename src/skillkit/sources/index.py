@@ -35,7 +35,10 @@ CHUNK_BYTES = 1 << 16
 class _OnlyHttps(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: urllib.request.Request, *given: Any) -> urllib.request.Request | None:  # noqa: ANN401 - the library's signature
         _require_https(given[-1])
-        return super().redirect_request(req, *given)
+        found = super().redirect_request(req, *given)
+        if found is not None:
+            found.remove_header("Proxy-authorization")  # the proxy's alone: no proxy may lead to the next host
+        return found
 
 
 class _Ended(urllib.request.HTTPSHandler):

@@ -54,17 +54,19 @@ def allowed_addresses(name: str, port: int, *, is_private: bool) -> Sequence[tup
     return [(each, port) for each in allowed]
 
 
-def service_addresses(name: str, port: int) -> Sequence[tuple[str, int]]:
+def service_addresses(name: str, port: int, *, is_elsewhere: bool = False) -> Sequence[tuple[str, int]]:
     """Of a service that the user's own settings name: in any network, but on this machine only where its name says so.
 
+    One that such a service names in its turn is elsewhere: never on this machine.
     Links and the places where clouds keep keys stay closed: a name that leads there was led there by somebody else.
     """
     found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     addresses = dict.fromkeys(str(info[4][0]) for info in found)
-    if is_loopback_name(name):
+    if is_loopback_name(name) and not is_elsewhere:
         allowed = [each for each in addresses if ipaddress.ip_address(each).is_loopback]
     else:
-        allowed = [each for each in addresses if "%" not in each and not is_closed(ipaddress.ip_address(each))]
+        outer = [each for each in addresses if "%" not in each and not is_closed(ipaddress.ip_address(each))]
+        allowed = [each for each in outer if not (is_elsewhere and _is_own(each))]
     if not allowed:
         raise PermissionError(f"{name} leads to {', '.join(addresses)}, which is closed to every tool")
     return [(each, port) for each in allowed]

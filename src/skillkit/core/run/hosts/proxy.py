@@ -73,13 +73,15 @@ class Proxy:
         upstreams: Upstreams = Upstreams(),  # noqa: B008 - frozen
         *,
         own_services: Collection[tuple[str, int]] = (),
+        other_services: Collection[tuple[str, int]] = (),
     ) -> None:
         """`own_services` are names and ports that the user's own settings name: for tools of ours, never for scripts.
 
-        They may lie in any network, and on this very machine where the name says so.
+        They may lie in any network, and on this very machine where the name says so; `other_services`, which those
+        name in their turn, never do.
         """
         self._rules = tuple(rules)
-        self._own_services = frozenset(own_services)
+        self._own_services, self._other_services = frozenset(own_services), frozenset(other_services)
         self._upstreams = upstreams
         self._lock = threading.Lock()
         self._free = threading.Semaphore(MOST_AT_ONCE)
@@ -190,16 +192,17 @@ class Proxy:
         name, port = request.name, request.port
         rules = [rule for rule in self._rules if rule.opens(name, port)]
         is_own = (name, port) in self._own_services
-        if not rules and not is_own:
+        is_service = is_own or (name, port) in self._other_services
+        if not rules and not is_service:
             raise _RefusedError(f"{request.place} {NOT_LISTED}")
         upstream = self._upstreams.on_the_way_to(name, port, is_tunnel=request.is_tunnel)
         upstream = None if is_own and is_loopback_name(name) else upstream
         try:
-            if is_own and upstream is None:
-                return self._connect(service_addresses(name, port)), None
+            if is_service and upstream is None:
+                return self._connect(service_addresses(name, port, is_elsewhere=not is_own)), None
             if upstream is None:
                 return self._connect(allowed_addresses(name, port, is_private=any(r.is_private for r in rules))), None
-            if not is_own:
+            if not is_service:
                 _require_outer(name, rules)
             server = self._connect([(upstream.host, upstream.port)])
         except PermissionError as error:  # which names this network knows, and as what, is no script's business

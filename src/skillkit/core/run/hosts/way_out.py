@@ -50,10 +50,12 @@ class WayOut:
         grantable: Collection[str] = (),
         *,
         own_services: Collection[tuple[str, int]] = (),
+        other_services: Collection[tuple[str, int]] = (),
     ) -> None:
-        """`grantable` as in a policy; `own_services` as for `Proxy`: no policy and no grant leads here."""
+        """`grantable` as in a policy; the services as for `Proxy`: no policy and no grant leads here."""
         self._is_grantable = "host" in grantable
-        self._proxy = Proxy([HostRule.from_id(each) for each in hosts], upstreams, own_services=own_services)
+        rules = [HostRule.from_id(each) for each in hosts]
+        self._proxy = Proxy(rules, upstreams, own_services=own_services, other_services=other_services)
         self._told = self._go = -1
         self._ahead: threading.Thread | None = None
         self._is_ahead = False
