@@ -13,7 +13,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ScriptRefusedError, SkillKitError
 from skillkit.core.store.opening import open_store
-from skillkit.core.store.processes import ancestors, live_starters
+from skillkit.core.store.processes import ancestors, live_starters, starter_mark
 from skillkit.core.store.state import state_folder
 
 __all__ = ["require_person"]
@@ -21,11 +21,16 @@ __all__ = ["require_person"]
 STANDARD_STREAMS = (0, 1, 2)
 
 
-def require_person(state_dir: str | Path | None, command: str) -> None:
-    """Raises and records where the program that started a live MCP server started this too, and no terminal is here."""
+def require_person(state_dir: str | Path | None, command: str, *, is_server: bool = False) -> None:
+    """Raises and records where the program that started a live MCP server started this too, and no terminal is here.
+
+    A server is not refused where that program itself starts it: its second one is told by the same person's hand.
+    """
     folder = state_folder(state_dir)
     starters = live_starters(folder)
     if not starters or starters.isdisjoint(ancestors()) or _has_foreground_terminal():
+        return
+    if is_server and starter_mark() in starters:
         return
     error = ScriptRefusedError.because(
         f"'skillkit {command}' is a person's to give, and it was started by the program that started a skillkit MCP "

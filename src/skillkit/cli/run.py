@@ -28,6 +28,7 @@ from skillkit.cli.options import (
     json_option,
     manager_for,
     policy_options,
+    require_person_to_loosen,
     roots_options,
     session_id,
 )
@@ -114,6 +115,7 @@ def run_command(
     if given is not None and text_given is not None:
         raise click.UsageError("--input and --stdin both give the script its stdin. Leave one out.")
     approver, runner = approver_for(chosen.get("state_dir"), yes=yes, wait=wait), runner_here(workspace="inputs")
+    require_person_to_loosen(chosen, "run")
     with (
         end_on_signals(),
         KeptFolder(keep) if keep else nullcontext() as folder,
