@@ -150,10 +150,10 @@ def roots_options(function: Decorated) -> Decorated:
 
 def _check_hosts(_: click.Context, __: click.Parameter, hosts: tuple[str, ...]) -> tuple[str, ...]:
     """What names no host is wrong usage, as any other bad option is."""
-    from skillkit.core.values.hosts import HostRule
+    from skillkit.core.values.hosts import HostRule, require_openable
 
     try:
-        return tuple(HostRule.from_id(each).id for each in hosts)
+        return tuple(require_openable(HostRule.from_id(each)).id for each in hosts)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from error
 

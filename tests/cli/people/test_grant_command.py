@@ -73,9 +73,11 @@ def test_a_guarded_name_is_granted_with_a_warning(tmp_path: Path, skill: Path) -
 
 def test_what_can_never_be_given_names_the_rule(tmp_path: Path, skill: Path) -> None:
     assert skill.is_dir()
-    for words in (("--variable", "LD_PRELOAD"), ("--read", "/etc"), ("--host", "no host")):
+    for words in (("--variable", "LD_PRELOAD"), ("--read", "/etc"), ("--host", "no host"), ("--host", "127.0.0.1")):
         result = run("demo", *words, "--yes", folder=tmp_path)
         assert isinstance(result.exception, ConfigurationError), words
+    private = run("demo", "--host", "10.0.0.1", "--yes", folder=tmp_path)
+    assert "--private" in str(private.exception)
     assert run("demo", folder=tmp_path).exit_code == 2
     assert run("demo", "--private", "--secret", "A", folder=tmp_path).exit_code == 2
     assert granted(tmp_path) == ()

@@ -13,7 +13,7 @@ from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.paths.forbidden import open_paths
 from skillkit.core.resolve.environment import LISTED_AS
-from skillkit.core.values.hosts import HostRule
+from skillkit.core.values.hosts import HostRule, require_openable
 from skillkit.core.values.names import is_grantable_name
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import FIELDS
@@ -30,7 +30,8 @@ def require_grantable(grant: Grant, state_folder: Path | None) -> Grant:
 
 
 def _host(grant: Grant, _: Path | None) -> Grant:
-    return Grant("host", str(HostRule.parse(grant.name, is_private=grant.is_private)), grant.is_private)
+    rule = require_openable(HostRule.parse(grant.name, is_private=grant.is_private))
+    return Grant("host", str(rule), grant.is_private)
 
 
 def _variable(grant: Grant, _: Path | None) -> Grant:
