@@ -11,9 +11,10 @@ from pathlib import Path
 import keyring as system
 import pytest
 from keyring.backend import KeyringBackend
+from keyring.core import load_keyring
 
 from skillkit import ConfigurationError
-from skillkit.core.store.secrets import Secrets
+from skillkit.core.store.secrets import Secrets, has_keyring
 
 
 @pytest.fixture
@@ -154,6 +155,19 @@ def test_without_a_keyring_the_error_says_what_to_install(monkeypatch: pytest.Mo
     assert Secrets({}).value("demo", "API_KEY") is None
     with pytest.raises(ConfigurationError, match=r"skillkit-runtime\[keyring\]"):
         Secrets({}).keep("demo", "API_KEY", "value")
+
+
+def test_a_machine_without_a_keyring_is_told_what_works_there(keyring: Path) -> None:
+    """The library is installed, so to install it is no remedy."""
+    assert has_keyring(), "control"
+    for backend in ("fail", "null"):
+        system.set_keyring(load_keyring(f"keyring.backends.{backend}.Keyring"))
+        assert not has_keyring()
+        with pytest.raises(ConfigurationError, match="no keyring") as told:
+            Secrets({}).keep("demo", "API_KEY", "value")
+        assert "SKILLKIT_SECRETS_DIR" in str(told.value)
+        assert "pip install" not in str(told.value)
+    assert not keyring.exists()
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "SKILL_NAME", "NO-NAME", "../API_KEY"])

@@ -21,16 +21,16 @@ from skillkit.core.paths.files import Folder
 from skillkit.core.paths.forbidden import SECRETS_VARIABLE, secrets_folder
 from skillkit.core.values.names import is_grantable_name
 
-__all__ = ["Secrets"]
+__all__ = ["Secrets", "has_keyring"]
 
 SERVICE = "skillkit"
 VALUE_BYTES = 16_384
 OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-INSTALL = (
-    "Install the keyring extra (pip install 'skillkit-runtime[keyring]'), "
-    f"or name a folder of your own with {SECRETS_VARIABLE}."
-)
+FOLDER = f"name a folder of your own with {SECRETS_VARIABLE}."
+INSTALL = f"Install the keyring extra (pip install 'skillkit-runtime[keyring]'), or {FOLDER}"
+KEEPS_NOTHING = ("keyring.backends.fail", "keyring.backends.null")
+"""What the library falls back to where a machine has no keyring, or was told to have none."""
 
 _logger = logging.getLogger("skillkit.run")
 
@@ -160,6 +160,15 @@ def _keyring() -> Any:  # noqa: ANN401 - an extra's module
     return keyring
 
 
+def has_keyring() -> bool:
+    """Whether something here keeps keys: the library alone does not."""
+    keyring = _keyring()
+    try:
+        return keyring is not None and type(keyring.get_keyring()).__module__ not in KEEPS_NOTHING
+    except Exception:  # noqa: BLE001 - backends raise what they like
+        return False
+
+
 def _service(skill: str) -> str:
     return f"{SERVICE}:{skill}"
 
@@ -192,12 +201,14 @@ def _into_keyring(skill: str, name: str, value: str) -> None:
     keyring = _keyring()
     if keyring is None:
         raise ConfigurationError(f"The key {name} cannot be kept: there is no keyring here. {INSTALL}")
+    if not has_keyring():
+        raise ConfigurationError(f"The key {name} cannot be kept: this machine has no keyring. To keep it, {FOLDER}")
     try:
         keyring.set_password(_service(skill), name, value)
         _keep_names(keyring, skill, {*_names_in_keyring().get(skill, ()), name})
     except Exception as error:
         raise ConfigurationError(
-            f"The keyring does not take the key {name} ({type(error).__name__}). Unlock it. {INSTALL}"
+            f"The keyring does not take the key {name} ({type(error).__name__}). Unlock it, or {FOLDER}"
         ) from error
 
 
