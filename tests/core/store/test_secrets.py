@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,19 @@ def test_what_is_no_file_of_a_key_is_refused(folder: Path) -> None:
     for name in ("PIPE_KEY", "BIG_KEY", "NUL_KEY"):
         with pytest.raises(ConfigurationError, match=name):
             Secrets().value("demo", name)
+
+
+def test_a_key_that_a_run_refuses_is_not_there_until_the_remedy_is_typed(folder: Path) -> None:
+    path = kept(folder, mode=0o644)
+    for opened in (path, folder):
+        opened.chmod(0o777)
+        assert not Secrets().has("demo", "API_KEY")
+        remedy = Secrets().problem("demo", "API_KEY")
+        assert remedy == f"chmod {'600' if opened == path else '700'} {opened}"
+        subprocess.run(["/bin/sh", "-c", remedy], check=True)
+        assert (Secrets().has("demo", "API_KEY"), Secrets().problem("demo", "API_KEY")) == (True, "")
+    assert Secrets().value("demo", "API_KEY") == "of-the-folder"
+    assert Secrets().problem("demo", "OTHER_KEY") == ""
 
 
 @pytest.mark.parametrize("skill", ["..", ".", "", "a/b", "../demo", "a\0b"])

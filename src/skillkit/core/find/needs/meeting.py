@@ -100,6 +100,8 @@ def _is_opened(host: str, rules: Iterable[str]) -> bool:
 def _secret(need: Need, around: Surroundings) -> str:
     if _is_passed(need, around):
         return ""
+    if need.name not in around.environment and need.name in around.refused:
+        return around.refused[need.name]
     if need.name not in around.environment and need.name not in around.stored:
         return f"skillkit secret set {shlex.quote(around.skill_name)} {need.name}"
     return "" if _is_granted(need, around) else _grant(need, around)
