@@ -83,6 +83,14 @@ def test_what_can_never_be_given_names_the_rule(tmp_path: Path, skill: Path) -> 
     assert granted(tmp_path) == ()
 
 
+def test_a_key_is_no_plain_variable(tmp_path: Path, skill: Path) -> None:
+    assert skill.is_dir()
+    refused = run("demo", "--variable", "AWS_SECRET_ACCESS_KEY", "--yes", folder=tmp_path)
+    assert "--secret AWS_SECRET_ACCESS_KEY" in str(refused.exception)
+    assert granted(tmp_path) == ()
+    assert run("demo", "--secret", "AWS_SECRET_ACCESS_KEY", "--yes", folder=tmp_path).exit_code == 0, "the remedy"
+
+
 def test_grants_are_listed_and_taken_back(tmp_path: Path, skill: Path) -> None:
     assert "Nothing is granted" in run("list", folder=tmp_path).stderr
     run("demo", "--secret", "A_KEY", "--secret", "B_KEY", "--read", str(skill.parent), "--yes", folder=tmp_path)
