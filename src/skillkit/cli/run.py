@@ -6,6 +6,7 @@ import codecs
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, Unpack
 
 import click
+from click.core import ParameterSource
 
 from skillkit.cli import SIGNAL_BASE
 from skillkit.cli.elsewhere import fleet_options, runner_here
@@ -33,7 +35,7 @@ from skillkit.cli.options import (
     session_id,
 )
 from skillkit.cli.output import echo_json, path_text, result_structure
-from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
+from skillkit.core.exceptions import ApprovalUnavailableError, ArgumentSerializationError, ConfigurationError
 from skillkit.core.paths import opened_path
 from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.resolve.arguments import ARGUMENTS_LIMIT_BYTES
@@ -117,6 +119,7 @@ def run_command(
     approver, runner = approver_for(chosen.get("state_dir"), yes=yes, wait=wait), runner_here(workspace="inputs")
     require_person_to_loosen(chosen, "run")
     with (
+        _told_how_to_approve(ctx, skill_name),
         end_on_signals(),
         KeptFolder(keep) if keep else nullcontext() as folder,
         manager_for(chosen, approver=approver, session_id=session_id(), runner=runner) as manager,
@@ -136,6 +139,28 @@ def run_command(
             )
         _report(result, folder, as_json=as_json)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
+
+
+@contextmanager
+def _told_how_to_approve(ctx: click.Context, skill_name: str) -> Iterator[None]:
+    """Who cannot be asked reads commands that work when typed: with the skill's name, and where it was looked for."""
+    try:
+        yield
+    except ApprovalUnavailableError as error:
+        trust = shlex.join(["skillkit", "trust", "add", skill_name, *_places_typed(ctx)])
+        error.add_note(
+            f"To approve it, run it in a terminal, add --yes for this one run, trust the skill ({trust}), "
+            "or add --wait and answer by 'skillkit approvals'."
+        )
+        raise
+
+
+def _places_typed(ctx: click.Context) -> Iterator[str]:
+    for name, option in (("skills", "--skills"), ("plugins", "--plugin"), ("state_dir", "--state-dir")):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            given = ctx.params[name]
+            for each in given if isinstance(given, tuple) else (given,):
+                yield from (option, str(each))
 
 
 def _report(result: ScriptExecutionResult, folder: KeptFolder | None, *, as_json: bool) -> None:
