@@ -203,7 +203,9 @@ def _assemble_chat(
     transcript = Transcript(endpoint.secret)
     if asked.save is not None:
         transcript.save_to(asked.save.expanduser().absolute())
-    chat = Chat(manager, skills, screen, transcript, may_run=may_run)
+    chat = Chat(
+        manager, skills, screen, transcript, may_run=may_run, lacks_flag=agent.policy.allow_scripts and not may_run
+    )
     prompt = partial(system_prompt, manager, skills, agent.instructions, may_run=may_run)
     answers = InlineProcessor(manager, skills=names)
     chat.begin(
