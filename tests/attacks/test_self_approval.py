@@ -146,6 +146,18 @@ def test_the_shell_of_the_host_cannot_loosen_what_the_settings_say(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("world")
+def test_the_shell_of_the_host_gains_nothing_by_naming_another_world(tmp_path: Path) -> None:
+    run = [*SKILLKIT, "run", "demo", "hello", "--skills", str(tmp_path / "skills"), "--yes"]
+    run += ["--state-dir", str(tmp_path / "other")]
+    with host(tmp_path) as agent:
+        code, said = agent.types(*run)
+        assert (code, "is a person's to give" in said) == (126, True), said
+    assert [record.fields["command"] for record in records_of(tmp_path)] == ["--yes"]
+    done = subprocess.run(run, env=environment(tmp_path), cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, "control: a person may"
+
+
+@pytest.mark.usefixtures("world")
 def test_control_a_person_loosens_what_runs_with_or_without_a_server(tmp_path: Path) -> None:
     command = loosening(tmp_path)["run --policy"]
     in_terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
