@@ -43,6 +43,7 @@ from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.policy import require_timeout
+from skillkit.core.values.questions import Approver
 from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.core.values.text import plural, spell_out, visible
 from skillkit.present.tool_result import run_status
@@ -114,10 +115,8 @@ def run_command(
       skillkit run csv-report chart --keep ./out -- --sample --column price
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
-    if given is not None and text_given is not None:
-        raise click.UsageError("--input and --stdin both give the script its stdin. Leave one out.")
-    approver, runner = approver_for(chosen.get("state_dir"), yes=yes, wait=wait), runner_here(workspace="inputs")
-    require_person_to_loosen(chosen, "run")
+    _require_one_stdin(given, text_given)
+    approver, runner = _approver(chosen, yes=yes, wait=wait), runner_here(workspace="inputs")
     with (
         _told_how_to_approve(ctx, skill_name),
         end_on_signals(),
@@ -139,6 +138,18 @@ def run_command(
             )
         _report(result, folder, as_json=as_json)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
+
+
+def _approver(chosen: Chosen, *, yes: bool, wait: bool) -> Approver:
+    """Who is asked; what the options approve or open beforehand is a person's word."""
+    approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
+    require_person_to_loosen(chosen, "run")
+    return approver
+
+
+def _require_one_stdin(given: str | None, text_given: str | None) -> None:
+    if given is not None and text_given is not None:
+        raise click.UsageError("--input and --stdin both give the script its stdin. Leave one out.")
 
 
 @contextmanager
