@@ -180,3 +180,37 @@ def test_a_chat_asks_about_a_changed_file_and_yes_on_the_command_line_is_no_answ
         (tmp_path / "workspace/tutor.toml").write_text('script_policy = "trusted"\n# more\n')
         assert without_terminal(tmp_path, [*words, "--once", "hi"]).returncode == 125
         assert all(key == f"Bearer {KEY}" for key in server.keys)
+
+
+@pytest.mark.parametrize("text", ["import os\nprint(os.environ)\n", 'model = "m"\nmodle = "n"\n', "tools = 3\n"])
+def test_what_the_chat_could_not_read_is_not_trusted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("SKILLKIT_CONFIG", str(machine.user_file))
+    file, state = placed(machine.project / "tutor.toml", text), ["--state-dir", str(machine.folder / "state")]
+    refused = CliRunner().invoke(trust, ["agent", str(file), "--yes", *state])
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "tutor.toml" in str(refused.exception)
+    assert not AgentWord(machine.folder / "state").is_given(open_agent_file(file, machine.settings()))
+
+
+def test_the_trust_in_one_agent_file_is_taken_back_by_its_path(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLKIT_CONFIG", str(machine.user_file))
+    monkeypatch.chdir(machine.project)
+    state, runner = ["--state-dir", str(machine.folder / "state")], CliRunner()
+    files = [placed(machine.project / name, EVIL) for name in ("tutor.toml", "other.toml", "third.toml")]
+
+    def trusted() -> list[bool]:
+        return [
+            AgentWord(machine.folder / "state").is_given(open_agent_file(each, machine.settings())) for each in files
+        ]
+
+    for each in files:
+        assert runner.invoke(trust, ["agent", str(each), "--yes", *state]).exit_code == 0
+    assert runner.invoke(trust, ["remove", "./tutor.toml", *state]).exit_code == 0
+    assert trusted() == [False, True, True]
+    assert runner.invoke(trust, ["remove", str(files[1]), *state]).exit_code == 0
+    assert trusted() == [False, False, True]
+    assert runner.invoke(trust, ["remove", str(files[1]), *state]).exit_code == 127

@@ -115,6 +115,67 @@ def test_the_shell_of_the_host_that_started_the_server_cannot_approve(
     assert {record.fields["command"] for record in records_of(tmp_path)} == set(deciding(tmp_path, "q"))
 
 
+def loosening(folder: Path) -> dict[str, list[str]]:
+    """Every option that opens what the settings do not, where the question would not come or would say less."""
+    skills = ["--skills", str(folder / "skills")]
+    run, other = [*SKILLKIT, "run", "demo", "hello", *skills], [*skills, "--policy", "trusted"]
+    return {
+        "run --policy": [*run, "--policy", "standard"],
+        "run --network --policy": [*run, "--policy", "trusted", "--network"],
+        "run --network": [*run, "--network"],
+        "run --host": [*run, "--host", "example.org"],
+        "run --read": [*run, "--read", str(folder / "skills")],
+        "run --write": [*run, "--write", str(folder / "skills")],
+        "chat --policy": [*SKILLKIT, "chat", "--model", "m", "--allow-scripts", "--once", "Hello.", *other],
+        "mcp --policy": [*SKILLKIT, "mcp", *other],
+        "worker --policy": [*SKILLKIT, "worker", "--policy", "trusted", "--broker", "memory://"],
+    }
+
+
+@pytest.mark.usefixtures("world")
+def test_the_shell_of_the_host_cannot_loosen_what_the_settings_say(tmp_path: Path) -> None:
+    with host(tmp_path) as agent:
+        for name, command in loosening(tmp_path).items():
+            code, said = agent.types("bash", "-c", '"$@"; exit $?', "bash", *command)
+            assert code == 126, said
+            assert f"'skillkit {name}' is a person's to give" in said
+        code, said = agent.types(*SKILLKIT, "run", "demo", "hello", "--skills", str(tmp_path / "skills"))
+        assert "approv" in said, "control: what the settings say is asked about"
+        tighter = [*SKILLKIT, "run", "demo", "hello", "--skills", str(tmp_path / "skills"), "--policy", "locked"]
+        assert "a person's to give" not in agent.types(*tighter)[1]
+
+
+@pytest.mark.usefixtures("world")
+def test_the_shell_of_the_host_gains_nothing_by_naming_another_world(tmp_path: Path) -> None:
+    run = [*SKILLKIT, "run", "demo", "hello", "--skills", str(tmp_path / "skills"), "--yes"]
+    run += ["--state-dir", str(tmp_path / "other")]
+    with host(tmp_path) as agent:
+        code, said = agent.types(*run)
+        assert (code, "is a person's to give" in said) == (126, True), said
+    assert [record.fields["command"] for record in records_of(tmp_path)] == ["--yes"]
+    done = subprocess.run(run, env=environment(tmp_path), cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, "control: a person may"
+
+
+@pytest.mark.usefixtures("world")
+def test_control_a_person_loosens_what_runs_with_or_without_a_server(tmp_path: Path) -> None:
+    command = loosening(tmp_path)["run --policy"]
+    in_terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    with host(tmp_path) as agent:
+        code, said = agent.types(sys.executable, "-c", in_terminal, *command)
+        assert (code, "hello" in said) == (0, True), said
+        done = subprocess.run(command, env=environment(tmp_path), cwd=tmp_path, capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (0, b"hello\n"), done.stderr
+
+
+@pytest.mark.usefixtures("world")
+def test_a_host_starts_a_second_server_as_it_was_told_to(tmp_path: Path) -> None:
+    """Its settings name each server's options; only what its shell starts is the agent's."""
+    with host(tmp_path) as agent:
+        code, said = agent.types(*loosening(tmp_path)["mcp --policy"])
+        assert code == 0, said
+
+
 def test_control_without_a_server_of_its_own_the_same_commands_work(tmp_path: Path, world: World) -> None:
     world.open(request_named("q"))
     with host(tmp_path):

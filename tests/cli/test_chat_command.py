@@ -82,7 +82,16 @@ def test_without_leave_commands_are_stripped_and_the_person_is_told(tmp_path: Pa
         ended = without_terminal(tmp_path, chat_words(tmp_path, server, "--once", "speak", "-y"))
     assert (ended.returncode, ended.stdout, said(tmp_path)) == (126, "Listen: \nDone.\n", [])
     assert "[scripts/speak.sh chat: not run: " in ended.stderr
+    assert "start it with --allow-scripts" in ended.stderr
+    assert "'allow_scripts'" not in ended.stderr
     assert kinds(tmp_path) == ["refused"]
+
+
+def test_where_the_profile_forbids_scripts_the_chat_says_so(tmp_path: Path) -> None:
+    with chat_server(SPEAK) as server:
+        ended = without_terminal(tmp_path, chat_words(tmp_path, server, "--once", "speak", "--policy", "locked"))
+    assert "the profile 'locked' runs none" in ended.stderr
+    assert "--allow-scripts" not in ended.stderr
 
 
 def test_lines_from_a_pipe_are_questions_one_after_the_other(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_wrong_file_is_an_error_with_its_line(machine: Machine) -> None:
 
 
 def test_control_characters_in_a_file_never_reach_the_terminal(machine: Machine) -> None:
-    machine.user('policy.pass_environment = ["\\u001b[31m", "\\u202e", "\\u007f"]\n')
+    machine.user('policy.allowed_commands = ["\\u001b[31m", "\\u202e", "\\u007f"]\n')
     shown = config(machine.project, "show").stdout
     assert '["\\u001b[31m", "\\u202e", "\\u007f"]' in shown
     machine.repository('"\\u001b[31m" = 1')

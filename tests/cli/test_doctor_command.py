@@ -122,6 +122,14 @@ def test_what_gets_skills_packages_and_keys_is_there_or_has_a_remedy(tmp_path: P
     assert (missing["npm"]["works"], missing["npm"]["remark"].endswith("install Node with npm")) == (False, True)
 
 
+def test_a_keyring_that_keeps_nothing_is_none() -> None:
+    without = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
+    supplies = {each["name"]: each for each in json.loads(doctor("--json", **without).stdout)["supplies"]}
+    assert not supplies["keyring"]["works"]
+    assert "no keyring" in supplies["keyring"]["remark"]
+    assert "SKILLKIT_SECRETS_DIR" in supplies["keyring"]["remark"]
+
+
 def test_the_page_that_serves_a_world_is_named(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn", reason="the page is an extra")
     with announce(tmp_path, "http://127.0.0.1:1", "token"):

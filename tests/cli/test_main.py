@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,30 @@ def test_who_cannot_be_asked_about_a_run_is_told_the_ways_to_approve_it(tmp_path
     alone = ["setsid", "--wait", sys.executable, "-m", "skillkit", *words]
     ended = subprocess.run(alone, capture_output=True, text=True, check=False)
     assert ended.returncode == 126
-    assert "trust the skill ('skillkit trust add SKILL'), or add --wait" in ended.stderr.splitlines()[-1]
+    typed = re.search(r"trust the skill \(skillkit (.*)\), or add --wait", ended.stderr.splitlines()[-1])
+    assert typed is not None
+    trust = [sys.executable, "-m", "skillkit", *shlex.split(typed[1]), "--yes"]
+    assert subprocess.run(trust, capture_output=True, check=False).returncode == 0
+    assert subprocess.run(alone, capture_output=True, check=False).returncode == 0, "what it says works when typed"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("run demo echo --done", "skillkit run demo echo -- --done"),
+        ("run --timeout 3 demo echo a --done=1 b", "skillkit run --timeout 3 demo echo a -- --done=1 b"),
+        ("check demo echo --done", "skillkit check demo echo -- --done"),
+        ("run --done demo echo", "skillkit run SKILL SCRIPT -- --done"),
+    ],
+)
+def test_an_option_of_the_script_is_told_its_place(capsys: pytest.CaptureFixture[str], words: str, told: str) -> None:
+    assert exit_code_of(words.split()) == 2
+    assert capsys.readouterr().err.endswith(f"The script's own options go after '--': {told}\n")
+
+
+def test_control_other_commands_have_no_options_of_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["list", "--done"]) == 2
+    assert "after '--'" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,8 @@ def test_a_key_may_be_written_in_every_way_toml_knows(machine: Machine, text: st
         ("policy.allow_network = 'no'", ":1: 'policy.allow_network' is 'no'; it must be true or false."),
         ("policy.timeout_seconds = 601", ":1: 'policy.timeout_seconds': A timeout is 1 to 600 seconds; 601 is not."),
         ("policy.timeout_seconds = nan", ":1: 'policy.timeout_seconds': A timeout is 1 to 600 seconds; nan is not."),
+        ("policy.pass_environment = ['A', 'LD_PRELOAD']", ":1: 'policy.pass_environment' has \"LD_PRELOAD\", which is never passed"),
+        ("policy.pass_environment = ['A B']", ":1: 'policy.pass_environment' has \"A B\", which is no name of a variable."),
         ("policy.pass_environment = 'HOME'", ":1: 'policy.pass_environment' is 'HOME'; it must be a list of texts."),
         ("policy.allowed_interpreters = [1]", ":1: 'policy.allowed_interpreters' is [1]; it must be a list of texts."),
         ("policy.readable_paths = '/a'", ":1: 'policy.readable_paths' is \"/a\"; it must be a list of paths."),

@@ -15,7 +15,7 @@ from skillkit.config.settings import policy_of
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.policy import PROFILES, Limits, ScriptPolicy, loosenings
 
-__all__ = ["API_KEY_VARIABLE", "Agent", "agent_path", "is_loopback", "read_agent", "require_address"]
+__all__ = ["API_KEY_VARIABLE", "Agent", "agent_path", "is_loopback", "read_agent", "require_address", "require_agent"]
 
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 POLICY_TABLE = "script_policy"
@@ -51,11 +51,7 @@ def read_agent(path: Path, settings: Settings, *, base_url: str = "", word: Agen
     `word` is what a person said about files that are not the user's own, or says now.
     """
     file = open_agent_file(path, settings)
-    data, lines = parse(file.place, file.text)
-    reader = _Reader(file.place, lines)
-    found = leaves(data, (POLICY_TABLE, LIMITS_TABLE))
-    values = {".".join(key_path): reader.value(key_path, value) for key_path, value in found}
-    reader.require_no_problems()
+    values, reader = _values_of(file)
     is_own = file.is_own or (word is not None and word.is_given(file))
     agent = _agent_from(values, settings, is_own=is_own)
     if not is_own:
@@ -67,6 +63,20 @@ def read_agent(path: Path, settings: Settings, *, base_url: str = "", word: Agen
         else:
             reader.require_no_problems(_remedy_for(file, settings))
     return replace(agent, base_url=base_url or agent.base_url, file=file.path)
+
+
+def require_agent(file: AgentFile, settings: Settings) -> None:
+    """Raises what the chat would for a file that is none of an agent; what it loosens is for a person to say."""
+    _agent_from(_values_of(file)[0], settings, is_own=True)
+
+
+def _values_of(file: AgentFile) -> tuple[dict[str, Any], _Reader]:
+    data, lines = parse(file.place, file.text)
+    reader = _Reader(file.place, lines)
+    found = leaves(data, (POLICY_TABLE, LIMITS_TABLE))
+    values = {".".join(key_path): reader.value(key_path, value) for key_path, value in found}
+    reader.require_no_problems()
+    return values, reader
 
 
 def _remedy_for(file: AgentFile, settings: Settings) -> str:

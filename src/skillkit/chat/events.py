@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from skillkit.core.decide import NO_SCRIPTS
 from skillkit.core.values.text import visible
 from skillkit.integrations.inline.commands import CommandOutcome
 from skillkit.integrations.inline.syntax import Text
@@ -14,8 +15,9 @@ from skillkit.integrations.tool_schemas import parse_arguments
 from skillkit.present.terminal import cut
 from skillkit.present.tool_result import STATUS_WORDS
 
-__all__ = ["REFUSALS", "Event", "Note", "ToolOutcome"]
+__all__ = ["REFUSALS", "Event", "Note", "ToolOutcome", "with_own_remedy"]
 
+START_WITH = "Scripts may not run in this chat: start it with --allow-scripts."
 NAME_COLUMNS = 100
 DETAIL_COLUMNS = 240
 REFUSALS = ("refused", "declined", "approval_unavailable", "waiting")
@@ -75,3 +77,10 @@ class Note:
 
 
 Event = Text | CommandOutcome | ToolOutcome | Note
+
+
+def with_own_remedy(event: Event) -> Event:
+    """Where only the chat's own option is missing, its name is the remedy and not that of a policy's field."""
+    if isinstance(event, CommandOutcome | ToolOutcome):
+        return replace(event, detail=event.detail.replace(NO_SCRIPTS, START_WITH))
+    return event

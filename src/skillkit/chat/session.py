@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skillkit.chat.events import REFUSALS, Event, Note
+from skillkit.chat.events import REFUSALS, Event, Note, with_own_remedy
 from skillkit.chat.screen import Lines, Screen
 from skillkit.chat.slash import QUIT, answer_approvals, help_text, skills_text, unknown_command
 from skillkit.chat.talk import Talk
@@ -49,10 +49,12 @@ class Chat:
         transcript: Transcript,
         *,
         may_run: bool,
+        lacks_flag: bool = False,
     ) -> None:
         self.manager = manager
         self.skills = skills
         self.may_run = may_run
+        self._lacks_flag = lacks_flag
         self.transcript = transcript
         self._screen = screen
         self._talk: Talk | None = None
@@ -62,6 +64,7 @@ class Chat:
 
     def show(self, event: Event) -> None:
         """Everything that happens while the model answers comes through here."""
+        event = with_own_remedy(event) if self._lacks_flag else event
         self._screen.show(event)
         self.transcript.add_event(event)
 

@@ -22,6 +22,7 @@ from skillkit.cli.options import (
     end_on_signals,
     json_option,
     policy_options,
+    require_person_to_loosen,
     roots_options,
     session_id,
     settings_for,
@@ -107,6 +108,7 @@ def chat_command(
     if asked.as_json and asked.once is None and asked.prompt_file is None:
         raise click.UsageError("--json needs --once or --prompt-file.")
     require_chat()
+    require_person_to_loosen({**chosen, "state_dir": asked.state_dir}, "chat")
     settings = settings_for(chosen)
     with end_on_signals(), _open_chat(asked, settings) as (chat, processor):
         ctx.exit(_run_chat(chat, processor, asked))
@@ -201,7 +203,9 @@ def _assemble_chat(
     transcript = Transcript(endpoint.secret)
     if asked.save is not None:
         transcript.save_to(asked.save.expanduser().absolute())
-    chat = Chat(manager, skills, screen, transcript, may_run=may_run)
+    chat = Chat(
+        manager, skills, screen, transcript, may_run=may_run, lacks_flag=agent.policy.allow_scripts and not may_run
+    )
     prompt = partial(system_prompt, manager, skills, agent.instructions, may_run=may_run)
     answers = InlineProcessor(manager, skills=names)
     chat.begin(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from skillkit.core.exceptions import ScriptRefusedError, SkillKitError
 from skillkit.core.store.opening import open_store
-from skillkit.core.store.processes import ancestors, live_starters
+from skillkit.core.store.processes import Mark, ancestors, live_starters, starter_mark
 from skillkit.core.store.state import state_folder
 
 __all__ = ["require_person"]
@@ -21,18 +21,24 @@ __all__ = ["require_person"]
 STANDARD_STREAMS = (0, 1, 2)
 
 
-def require_person(state_dir: str | Path | None, command: str) -> None:
-    """Raises and records where the program that started a live MCP server started this too, and no terminal is here."""
-    folder = state_folder(state_dir)
-    starters = live_starters(folder)
+def require_person(state_dir: str | Path | None, command: str, *, is_server: bool = False) -> None:
+    """Raises and records where the program that started a live MCP server started this too, and no terminal is here.
+
+    A server is not refused where that program itself starts it: its second one is told by the same person's hand.
+    """
+    # The usual world counts too: else naming another one would be the way round.
+    found = {folder: live_starters(folder) for folder in (state_folder(state_dir), state_folder())}
+    starters = frozenset[Mark]().union(*found.values())
     if not starters or starters.isdisjoint(ancestors()) or _has_foreground_terminal():
+        return
+    if is_server and starter_mark() in starters:
         return
     error = ScriptRefusedError.because(
         f"'skillkit {command}' is a person's to give, and it was started by the program that started a skillkit MCP "
         "server here, without a terminal",
         "Answer in a terminal of your own, or on the page that 'skillkit web' opens.",
     )
-    _record(folder, command, error)
+    _record(next(folder for folder, there in found.items() if there), command, error)
     raise error
 
 

@@ -23,6 +23,7 @@ from skillkit.core.run.tiers import count_together, machine_tiers, mounter_works
 from skillkit.core.run.unwalled import read_output
 from skillkit.core.run.warm.python import LEFT_OPEN
 from skillkit.core.store.opening import open_store
+from skillkit.core.store.secrets import has_keyring
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.policy import INTERPRETERS
 from skillkit.core.values.text import visible
@@ -262,9 +263,8 @@ def supplies() -> list[_ChannelHealth]:
         _supply("npm", shutil.which("npm") or "", "no packages of Node can be prepared; install Node with npm"),
         _supply(
             "keyring",
-            _keyring(),
-            "keys come from the environment or $SKILLKIT_SECRETS_DIR; "
-            "to keep some: pip install 'skillkit-runtime[keyring]'",
+            "skillkit secret set" if has_keyring() else "",
+            _without_keyring(),
         ),
     ]
 
@@ -285,8 +285,13 @@ def _uv() -> str:
         return ""
 
 
-def _keyring() -> str:
-    return "skillkit secret set" if find_spec("keyring") is not None else ""
+def _without_keyring() -> str:
+    keep = (
+        "this machine has no keyring; to keep some: SKILLKIT_SECRETS_DIR=FOLDER, with which 'skillkit secret set' works"
+    )
+    if find_spec("keyring") is None:
+        keep = "to keep some: pip install 'skillkit-runtime[keyring]'"
+    return f"keys come from the environment or $SKILLKIT_SECRETS_DIR; {keep}"
 
 
 def state_problem(folder: Path) -> str:

@@ -42,10 +42,8 @@ EXIT_CODES: dict[type[SkillKitError], int] = {
 }
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 HOW_TO_APPROVE = "To approve it, run it in a terminal, or look at it first and add --yes."
-HOW_TO_APPROVE_RUNS = (
-    "To approve it, run it in a terminal, add --yes for this one run, trust the skill ('skillkit trust add SKILL'), "
-    "or add --wait and answer by 'skillkit approvals'."
-)
+WITH_OWN_OPTIONS = ("run", "check")
+"""Commands behind whose `--` stand words for a script."""
 
 COMMANDS = {
     "list": "skills.listing:list_command",
@@ -218,6 +216,8 @@ def _show_error(error: click.ClickException | SkillKitError, words: Sequence[str
             near = _near(error.option_name, error.possibilities or ())
             error = click.NoSuchOption(error.option_name, error.message, near, error.ctx)
         error.show()
+        if isinstance(error, click.NoSuchOption) and words[:1] and words[0] in WITH_OWN_OPTIONS:
+            click.echo(f"The script's own options go after '--': {visible(_behind_dashes(error, words))}", err=True)
     elif "--json" in words:
         import json
 
@@ -230,7 +230,21 @@ def _show_error(error: click.ClickException | SkillKitError, words: Sequence[str
     else:
         click.echo(f"skillkit: {visible(str(error))}", err=True)
         if isinstance(error, ApprovalUnavailableError):
-            click.echo(f"skillkit: {HOW_TO_APPROVE_RUNS if words[:1] == ['run'] else HOW_TO_APPROVE}", err=True)
+            for remedy in getattr(error, "__notes__", (HOW_TO_APPROVE,)):
+                click.echo(f"skillkit: {visible(remedy)}", err=True)
+
+
+def _behind_dashes(error: click.NoSuchOption, words: Sequence[str]) -> str:
+    """The command as it should have been typed; where skill and script do not come first, its form."""
+    import shlex
+
+    at = next((number for number, word in enumerate(words) if word.startswith(error.option_name)), 1)
+    command = error.ctx.command if error.ctx is not None else None
+    if command is not None:
+        before = command.make_context(words[0], list(words[1:at]), resilient_parsing=True).params
+        if before.get("skill_name") and before.get("script_name"):
+            return shlex.join(["skillkit", *words[:at], "--", *words[at:]])
+    return f"skillkit {words[0]} SKILL SCRIPT -- {error.option_name}"
 
 
 def _near(option: str, options: Iterable[str]) -> list[str]:

@@ -21,6 +21,7 @@ from skillkit.cli.options import (
     end_on_signals,
     manager_for,
     policy_options,
+    require_person_to_loosen,
     roots_options,
 )
 from skillkit.core.exceptions import ConfigurationError, SkillKitError
@@ -101,6 +102,7 @@ def mcp_command(
     from skillkit.integrations.mcp import require_mcp
 
     require_mcp()
+    require_person_to_loosen(chosen, "mcp", is_server=True)
     with _collector_paused():
         from skillkit.integrations.mcp.server import create_server
 

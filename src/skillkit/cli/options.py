@@ -48,6 +48,7 @@ __all__ = [
     "json_option",
     "manager_for",
     "policy_options",
+    "require_person_to_loosen",
     "require_yes",
     "roots_options",
     "session_id",
@@ -58,6 +59,15 @@ __all__ = [
 
 SESSION_VARIABLE = "SKILLKIT_SESSION"
 SHOWN_NAMES = 20
+OPENING = {
+    "profile": "--policy",
+    "network": "--network",
+    "hosts": "--host",
+    "writable": "--write",
+    "readable": "--read",
+    "run_on_load": "--run-on-load",
+}
+"""What of `Chosen` can make a policy looser, and how it is typed."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -140,10 +150,10 @@ def roots_options(function: Decorated) -> Decorated:
 
 def _check_hosts(_: click.Context, __: click.Parameter, hosts: tuple[str, ...]) -> tuple[str, ...]:
     """What names no host is wrong usage, as any other bad option is."""
-    from skillkit.core.values.hosts import HostRule
+    from skillkit.core.values.hosts import HostRule, require_openable
 
     try:
-        return tuple(HostRule.from_id(each).id for each in hosts)
+        return tuple(require_openable(HostRule.from_id(each)).id for each in hosts)
     except ConfigurationError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -199,6 +209,19 @@ def _starting_by_content(settings: Settings) -> Settings:
     origin = Origin("auto", (Place("the command line"),))
     policy = replace(settings.policy, working_directory="auto")
     return replace(settings, policy=policy, named={**settings.named, key: origin})
+
+
+def require_person_to_loosen(chosen: Chosen, command: str, *, is_server: bool = False) -> None:
+    """What an option opens beyond the settings is a person's to give, as a yes is; where nothing runs nothing opens."""
+    from skillkit.core.values.policy import loosenings
+
+    given = {option for name, option in OPENING.items() if chosen.get(name)}
+    wanted = settings_for(chosen).policy
+    if not given or not wanted.allow_scripts or not any(loosenings(settings_for({}).policy, wanted)):
+        return
+    from skillkit.cli.deciding import require_person
+
+    require_person(chosen.get("state_dir"), f"{command} {' '.join(sorted(given))}", is_server=is_server)
 
 
 def manager_for(chosen: Chosen | Places, **more: Any) -> SkillManager:  # noqa: ANN401 - the manager's own

@@ -6,6 +6,7 @@ import codecs
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, Unpack
 
 import click
+from click.core import ParameterSource
 
 from skillkit.cli import SIGNAL_BASE
 from skillkit.cli.elsewhere import fleet_options, runner_here
@@ -28,11 +30,12 @@ from skillkit.cli.options import (
     json_option,
     manager_for,
     policy_options,
+    require_person_to_loosen,
     roots_options,
     session_id,
 )
 from skillkit.cli.output import echo_json, path_text, result_structure
-from skillkit.core.exceptions import ArgumentSerializationError, ConfigurationError
+from skillkit.core.exceptions import ApprovalUnavailableError, ArgumentSerializationError, ConfigurationError
 from skillkit.core.paths import opened_path
 from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.resolve.arguments import ARGUMENTS_LIMIT_BYTES
@@ -40,6 +43,7 @@ from skillkit.core.run.keeping import HARMLESS, Kept, KeptFolder
 from skillkit.core.store.state import state_folder
 from skillkit.core.values.hosts import HostUse
 from skillkit.core.values.policy import require_timeout
+from skillkit.core.values.questions import Approver
 from skillkit.core.values.runs import ScriptExecutionResult
 from skillkit.core.values.text import plural, spell_out, visible
 from skillkit.present.tool_result import run_status
@@ -111,10 +115,10 @@ def run_command(
       skillkit run csv-report chart --keep ./out -- --sample --column price
       skillkit run csv-report report --read ~/data -- ~/data/sales.csv
     """
-    if given is not None and text_given is not None:
-        raise click.UsageError("--input and --stdin both give the script its stdin. Leave one out.")
-    approver, runner = approver_for(chosen.get("state_dir"), yes=yes, wait=wait), runner_here(workspace="inputs")
+    _require_one_stdin(given, text_given)
+    approver, runner = _approver(chosen, yes=yes, wait=wait), runner_here(workspace="inputs")
     with (
+        _told_how_to_approve(ctx, skill_name),
         end_on_signals(),
         KeptFolder(keep) if keep else nullcontext() as folder,
         manager_for(chosen, approver=approver, session_id=session_id(), runner=runner) as manager,
@@ -134,6 +138,40 @@ def run_command(
             )
         _report(result, folder, as_json=as_json)
     ctx.exit(SIGNAL_BASE - result.exit_code if result.exit_code < 0 else result.exit_code)
+
+
+def _approver(chosen: Chosen, *, yes: bool, wait: bool) -> Approver:
+    """Who is asked; what the options approve or open beforehand is a person's word."""
+    approver = approver_for(chosen.get("state_dir"), yes=yes, wait=wait)
+    require_person_to_loosen(chosen, "run")
+    return approver
+
+
+def _require_one_stdin(given: str | None, text_given: str | None) -> None:
+    if given is not None and text_given is not None:
+        raise click.UsageError("--input and --stdin both give the script its stdin. Leave one out.")
+
+
+@contextmanager
+def _told_how_to_approve(ctx: click.Context, skill_name: str) -> Iterator[None]:
+    """Who cannot be asked reads commands that work when typed: with the skill's name, and where it was looked for."""
+    try:
+        yield
+    except ApprovalUnavailableError as error:
+        trust = shlex.join(["skillkit", "trust", "add", skill_name, *_places_typed(ctx)])
+        error.add_note(
+            f"To approve it, run it in a terminal, add --yes for this one run, trust the skill ({trust}), "
+            "or add --wait and answer by 'skillkit approvals'."
+        )
+        raise
+
+
+def _places_typed(ctx: click.Context) -> Iterator[str]:
+    for name, option in (("skills", "--skills"), ("plugins", "--plugin"), ("state_dir", "--state-dir")):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            given = ctx.params[name]
+            for each in given if isinstance(given, tuple) else (given,):
+                yield from (option, str(each))
 
 
 def _report(result: ScriptExecutionResult, folder: KeptFolder | None, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ import click
 
 from skillkit._version import __version__
 from skillkit.cli.elsewhere import volumes_from
-from skillkit.cli.options import Chosen, policy_options, settings_for, state_option
+from skillkit.cli.options import Chosen, policy_options, require_person_to_loosen, settings_for, state_option
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.policy import ScriptPolicy
 
@@ -68,7 +68,9 @@ def worker_command(
     from skillkit.fleet.tasks import add_task
 
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    settings = settings_for(cast("Chosen", {**chosen, "state_dir": state_dir}))
+    named = cast("Chosen", {**chosen, "state_dir": state_dir})
+    require_person_to_loosen(named, "worker", is_server=True)
+    settings = settings_for(named)
     app = app_for(broker_from(broker))
     told = {"host": platform.node(), "process": os.getpid(), "version": __version__, "concurrency": concurrency}
     task = add_task(app, state_dir=state_dir, policy=settings.policy, volumes=volumes, homes=homes, told=told)

@@ -16,6 +16,7 @@ from typing import Any
 
 from skillkit.config.files import CONFIG_VARIABLE, PROJECT, Place
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.names import is_never_passed
 from skillkit.core.values.policy import FIELDS, PATH_LISTS, PROFILES, Loosening, ScriptPolicy, loosenings
 from skillkit.core.values.text import near_names
 
@@ -37,6 +38,7 @@ __all__ = [
 KeyPath = tuple[str, ...]
 
 FOLDER_KEYS = ("skills.paths", "skills.plugins")
+VARIABLES_KEY = "policy.pass_environment"
 HOSTS_KEY = "skills.host_folders"
 TRUSTED_KEY = "projects.trusted"
 AGE_KEY = "packages_min_age_days"
@@ -45,6 +47,8 @@ PATH_KEYS = (*(f"policy.{name}" for name in PATH_LISTS), *FOLDER_KEYS, TRUSTED_K
 KEYS = ("profile", AGE_KEY, *(f"policy.{name}" for name in FIELDS), *FOLDER_KEYS, HOSTS_KEY, TRUSTED_KEY)
 TABLES = frozenset(key.rpartition(".")[0] for key in KEYS) - {""}
 PLACE_IN_TEXT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+# As systems take them; Windows has `ProgramFiles(x86)`.
+NAME_OF_VARIABLE = re.compile(r"[A-Za-z_][\w.()-]*", re.ASCII)
 # A hostile file must not flood whoever reads the error.
 SHOWN_PROBLEMS = 10
 SHOWN_CHARACTERS = 600
@@ -199,6 +203,18 @@ def _nearest(name: str) -> str:
     return f"There are 'profile' and the tables {', '.join(sorted(TABLES))}."
 
 
+def _refuse_what_is_never_passed(key: str, names: list[object]) -> None:
+    """Who writes such a name would believe that scripts get it."""
+    for name in names:
+        if isinstance(name, str) and not NAME_OF_VARIABLE.fullmatch(name):
+            raise ConfigurationError(f"{key!r} has {toml_text(name)}, which is no name of a variable. Correct it.")
+        if isinstance(name, str) and is_never_passed(name):
+            raise ConfigurationError(
+                f"{key!r} has {toml_text(name)}, which is never passed: it steers what a program loads, or opens a "
+                "door of yours. Leave it out, or let the script take it under another name."
+            )
+
+
 def check_value(key: str, value: object, place: Place) -> Any:  # noqa: ANN401 - as different as settings are
     """The value as its reader wants it. The policy itself says what it can be."""
     if key == "profile":
@@ -209,6 +225,8 @@ def check_value(key: str, value: object, place: Place) -> Any:  # noqa: ANN401 -
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_DAYS:
             raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be a number of days up to {MOST_DAYS}.")
         return value
+    if key == VARIABLES_KEY and isinstance(value, list):
+        _refuse_what_is_never_passed(key, value)
     if key == HOSTS_KEY:
         if not isinstance(value, bool):
             raise ConfigurationError(f"{key!r} is {toml_text(value)}; it must be true or false.")

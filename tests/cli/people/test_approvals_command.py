@@ -34,6 +34,18 @@ def run(*words: str, world: World) -> Result:
     return CliRunner().invoke(approvals, [*words, "--state-dir", str(world.folder)])
 
 
+def test_a_reason_goes_with_a_no_and_a_grant_with_a_yes(world: World) -> None:
+    world.open(request_named("q"))
+    for words, told in (
+        (("yes_once", "--reason", "x"), "--reason goes with a no"),
+        (("no", "--grant", "host:a.b"), "--grant goes with a yes"),
+    ):
+        result = run("answer", "q", *words, world=world)
+        assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+        assert [each.id for each in world.pending()] == ["q"], "nothing is answered"
+    assert run("answer", "q", "no", "--reason", "x", world=world).exit_code == 0
+
+
 def test_a_question_is_listed_shown_and_answered_for_an_asker_that_waits(world: World) -> None:
     with in_threads(1, lambda: world.ask_request(request_named("0123456789abcdef"))) as (asking,):
         only_pending(world)

@@ -73,12 +73,22 @@ def test_a_guarded_name_is_granted_with_a_warning(tmp_path: Path, skill: Path) -
 
 def test_what_can_never_be_given_names_the_rule(tmp_path: Path, skill: Path) -> None:
     assert skill.is_dir()
-    for words in (("--variable", "LD_PRELOAD"), ("--read", "/etc"), ("--host", "no host")):
+    for words in (("--variable", "LD_PRELOAD"), ("--read", "/etc"), ("--host", "no host"), ("--host", "127.0.0.1")):
         result = run("demo", *words, "--yes", folder=tmp_path)
         assert isinstance(result.exception, ConfigurationError), words
+    private = run("demo", "--host", "10.0.0.1", "--yes", folder=tmp_path)
+    assert "--private" in str(private.exception)
     assert run("demo", folder=tmp_path).exit_code == 2
     assert run("demo", "--private", "--secret", "A", folder=tmp_path).exit_code == 2
     assert granted(tmp_path) == ()
+
+
+def test_a_key_is_no_plain_variable(tmp_path: Path, skill: Path) -> None:
+    assert skill.is_dir()
+    refused = run("demo", "--variable", "AWS_SECRET_ACCESS_KEY", "--yes", folder=tmp_path)
+    assert "--secret AWS_SECRET_ACCESS_KEY" in str(refused.exception)
+    assert granted(tmp_path) == ()
+    assert run("demo", "--secret", "AWS_SECRET_ACCESS_KEY", "--yes", folder=tmp_path).exit_code == 0, "the remedy"
 
 
 def test_grants_are_listed_and_taken_back(tmp_path: Path, skill: Path) -> None:

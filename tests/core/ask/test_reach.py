@@ -9,7 +9,7 @@ import pytest
 from support.commands import BOUNDS
 
 from skillkit import GUARDED, STANDARD, TRUSTED, ScriptPolicy
-from skillkit.core.ask.reach import is_blocked, reach_marks, wall_sentences
+from skillkit.core.ask.reach import bounds_of, is_blocked, reach_marks, wall_sentences
 from skillkit.core.values.policy import Limits
 
 
@@ -75,6 +75,13 @@ def test_without_walls_nothing_is_promised() -> None:
 def test_what_a_policy_opens_is_said(policy: ScriptPolicy, sentence: str) -> None:
     assert sentence in sentences(policy)
     assert sentence not in sentences(GUARDED)
+
+
+def test_no_variable_is_said_to_be_passed_that_never_is() -> None:
+    mixed = replace(GUARDED, pass_environment=("LD_PRELOAD", "TEAM", "NODE_OPTIONS"))
+    assert "Of your environment variables it gets TEAM, the language and PATH." in sentences(mixed)
+    assert sentences(replace(GUARDED, pass_environment=("LD_PRELOAD",))) == sentences(GUARDED)
+    assert bounds_of(mixed, None, tier="bubblewrap", is_root=False).variables == ("TEAM",)
 
 
 def test_the_workspace_and_what_stays_closed_in_it() -> None:

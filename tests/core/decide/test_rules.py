@@ -31,13 +31,21 @@ def test_what_policy_allows_may_run() -> None:
 
 
 def test_without_allow_scripts_nothing_runs_whatever_else_is_said() -> None:
-    ruling = decide(COMMAND, LOCKED)
+    ruling = decide(COMMAND, ScriptPolicy())
     assert (ruling.decision, ruling.reasons) == (
         Decision.DENY,
         ("Policy does not allow scripts; set 'allow_scripts'.",),
     )
     assert isinstance(ruling.error, ScriptRefusedError)
     assert ruling.error.reasons == ruling.reasons
+
+
+@pytest.mark.parametrize("folder", ["skill", "auto"])
+def test_the_profile_that_runs_nothing_is_named(folder: str) -> None:
+    """A field set in it would be no remedy: the surface that chose the profile is where to look."""
+    (reason,) = decide(COMMAND, replace(LOCKED, working_directory=folder)).reasons
+    assert "the profile 'locked' runs none" in reason
+    assert "allow_scripts" not in reason
 
 
 @pytest.mark.parametrize(

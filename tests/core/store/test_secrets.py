@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import keyring as system
 import pytest
 from keyring.backend import KeyringBackend
+from keyring.core import load_keyring
 
 from skillkit import ConfigurationError
-from skillkit.core.store.secrets import Secrets
+from skillkit.core.store.secrets import Secrets, has_keyring
 
 
 @pytest.fixture
@@ -107,6 +109,19 @@ def test_what_is_no_file_of_a_key_is_refused(folder: Path) -> None:
             Secrets().value("demo", name)
 
 
+def test_a_key_that_a_run_refuses_is_not_there_until_the_remedy_is_typed(folder: Path) -> None:
+    path = kept(folder, mode=0o644)
+    for opened in (path, folder):
+        opened.chmod(0o777)
+        assert not Secrets().has("demo", "API_KEY")
+        remedy = Secrets().problem("demo", "API_KEY")
+        assert remedy == f"chmod {'600' if opened == path else '700'} {opened}"
+        subprocess.run(["/bin/sh", "-c", remedy], check=True)
+        assert (Secrets().has("demo", "API_KEY"), Secrets().problem("demo", "API_KEY")) == (True, "")
+    assert Secrets().value("demo", "API_KEY") == "of-the-folder"
+    assert Secrets().problem("demo", "OTHER_KEY") == ""
+
+
 @pytest.mark.parametrize("skill", ["..", ".", "", "a/b", "../demo", "a\0b"])
 def test_a_skills_name_leads_nowhere_else(folder: Path, skill: str) -> None:
     kept(folder)
@@ -154,6 +169,19 @@ def test_without_a_keyring_the_error_says_what_to_install(monkeypatch: pytest.Mo
     assert Secrets({}).value("demo", "API_KEY") is None
     with pytest.raises(ConfigurationError, match=r"skillkit-runtime\[keyring\]"):
         Secrets({}).keep("demo", "API_KEY", "value")
+
+
+def test_a_machine_without_a_keyring_is_told_what_works_there(keyring: Path) -> None:
+    """The library is installed, so to install it is no remedy."""
+    assert has_keyring(), "control"
+    for backend in ("fail", "null"):
+        system.set_keyring(load_keyring(f"keyring.backends.{backend}.Keyring"))
+        assert not has_keyring()
+        with pytest.raises(ConfigurationError, match="no keyring") as told:
+            Secrets({}).keep("demo", "API_KEY", "value")
+        assert "SKILLKIT_SECRETS_DIR" in str(told.value)
+        assert "pip install" not in str(told.value)
+    assert not keyring.exists()
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "SKILL_NAME", "NO-NAME", "../API_KEY"])

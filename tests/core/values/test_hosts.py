@@ -7,7 +7,9 @@ import re
 import pytest
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.values.hosts import HostRule, host_name
+from skillkit.core.values.hosts import HostRule, HostUse, host_name, require_openable
+from skillkit.core.values.needs import Need
+from skillkit.core.values.policy import ScriptPolicy
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,45 @@ def test_a_rule_opens_what_it_names(rule: str, name: str, port: int, expected: b
 def test_what_is_no_host_is_told(text: str) -> None:
     with pytest.raises(ConfigurationError):
         HostRule.parse(text)
+
+
+CLOSED = [
+    *(
+        "127.0.0.1",
+        "127.8.9.10:8080",
+        "[::1]:443",
+        "::1",
+        "0.0.0.0",
+        "localhost",
+        "a.localhost:3000",
+        "::ffff:127.0.0.1",
+    ),
+    *("169.254.169.254", "169.254.1.1:80", "fe80::1", "fd00:ec2::254", "100.100.100.200", "metadata.google.internal"),
+]
+
+
+@pytest.mark.parametrize("text", CLOSED)
+@pytest.mark.parametrize("end", ["", " private"])
+def test_what_is_never_reached_is_no_rule_of_a_policy(text: str, end: str) -> None:
+    """Also where somebody says that it is private."""
+    with pytest.raises(ConfigurationError, match=r"is never opened.*Leave it out"):
+        ScriptPolicy(allowed_hosts=(f"{text}{end}",))
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1", "192.168.1.20:8443", "172.16.0.9", "[fd12::1]:443"])
+def test_a_private_address_is_told_at_once_that_it_must_be_said(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="--private"):
+        require_openable(HostRule.parse(text))
+    assert ScriptPolicy(allowed_hosts=(f"{text} private",)).allowed_hosts == (f"{text} private",)
+    need = Need("host", text, "inferred", "a.py:1")
+    assert need.grant is not None
+    assert need.grant.is_private, "what a question offers can be given"
+    assert HostUse(text, f"{text} is not among the hosts that this run may reach").grant[-1] == "--private"
+
+
+@pytest.mark.parametrize("text", ["api.example.com", "*.example.org", "93.184.216.34", "*", "intranet", "box.local:80"])
+def test_control_what_may_be_reached_is_a_rule(text: str) -> None:
+    assert ScriptPolicy(allowed_hosts=(text,)).allowed_hosts == (text,)
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,7 @@ def answer_command(
             request = _named_request([past.request for past in world.history()], request_id)
         if request is None:
             raise MissingError(f"There is no question {request_id!r}. 'skillkit approvals list' shows what waits.")
+        _require_fitting(request, option_id, grants, reason)
         require_offered(request, option_id, grants)
         if request.id != request_id and not _is_refusal(request, option_id):
             _require_seen(request, option_id)
@@ -232,6 +233,14 @@ def _with_every_change(request: OptionRequest, state_dir: Path) -> OptionRequest
     if prompt is None or changes is None:
         return request
     return replace(request, context={**request.context, **replace(prompt, changes=changes).to_context()})
+
+
+def _require_fitting(request: OptionRequest, option_id: str, grants: tuple[str, ...], reason: str) -> None:
+    """Who gives a reason against it, or opens something with a no, said one thing and chose another."""
+    if grants and option_id == NO:
+        raise click.UsageError("--grant goes with a yes: a no opens nothing. Leave it out, or answer with a yes.")
+    if reason and option_id != NO and NO in [option.id for option in request.options]:
+        raise click.UsageError(f"--reason goes with a no, and {option_id!r} is none. Leave it out, or answer 'no'.")
 
 
 def _is_refusal(request: OptionRequest, option_id: str) -> bool:

@@ -22,10 +22,10 @@ from skillkit.cli.options import (
     policy_options,
     require_yes,
     roots_options,
-    settings_for,
     state_option,
 )
 from skillkit.cli.output import echo_json, label_rows, moment_text, table
+from skillkit.cli.people.agents import agent_command
 from skillkit.core.exceptions import ContentChangedError, SkillKitError, StateUnavailableError
 from skillkit.core.find.references import ScriptReference
 from skillkit.core.manager import SkillManager
@@ -41,7 +41,7 @@ from skillkit.core.values.runs import Manifest
 from skillkit.core.values.text import plural, visible
 from skillkit.present.changes import change_text
 from skillkit.present.glance import as_word
-from skillkit.present.terminal import behind_bar, columns
+from skillkit.present.terminal import columns
 
 __all__ = ["trust"]
 
@@ -259,21 +259,22 @@ def list_command(state_dir: Path | None, as_json: bool) -> None:
 
 
 @trust.command("remove")
-@click.argument("skill_name", metavar="SKILL")
+@click.argument("skill_name", metavar="SKILL|FILE")
 @click.option("--folder", type=click.Path(), help="Only the one from this folder.")
 @state_option
 @json_option
 def remove_command(skill_name: str, folder: str | None, state_dir: Path | None, as_json: bool) -> None:
-    """Stop trusting a skill; it need not exist any more.
+    """Stop trusting a skill, or an agent file by its path; neither need exist any more.
 
     \b
     Examples:
       skillkit trust remove csv-report
       skillkit trust remove csv-report --folder ./skills/csv-report
+      skillkit trust remove ./tutor.toml
     """
     store = open_store(state_folder(state_dir))
     place = None if folder is None else Path(folder).absolute()
-    gone = StandingApprovals(store).remove_trust(skill_name, folder=place) if store.exists() else []
+    gone = _removed(StandingApprovals(store), skill_name, place) if store.exists() else []
     store.close()
     if not gone:
         raise MissingError(f"{skill_name!r} is not trusted here. 'skillkit trust list' shows what is.")
@@ -282,6 +283,12 @@ def remove_command(skill_name: str, folder: str | None, state_dir: Path | None, 
     else:
         for each in gone:
             click.echo(f"No longer trusted: {visible(each.skill)} in {visible(each.folder)}.")
+
+
+def _removed(approvals: StandingApprovals, named: str, place: Path | None) -> list[Approval]:
+    """Of the skill of that name, else of the agent file that stands there."""
+    gone = approvals.remove_trust(named, folder=place)
+    return gone or (approvals.remove_trust(AGENT_OWNER, folder=Path(named).absolute()) if place is None else [])
 
 
 @trust.command("diff")
@@ -313,34 +320,7 @@ def diff_command(skill_name: str, is_whole: bool, as_json: bool, **places: Unpac
         click.echo(f"{visible(skill.name)} is as it was approved.", err=True)
 
 
-@trust.command("agent")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
-@state_option
-@json_option
-def agent_command(file: Path, is_sure: bool, state_dir: Path | None, as_json: bool) -> None:
-    """Approve an agent file with exactly its present content.
-
-    What it asks for beyond your settings is then believed, until the file changes.
-
-    \b
-    Examples:
-      skillkit trust agent ./tutor.toml
-      skillkit trust agent ./tutor.toml --yes
-    """
-    from skillkit.chat.agent_files import AgentWord, open_agent_file
-
-    require_person(state_dir, "trust agent")
-    found = open_agent_file(file.absolute(), settings_for({}))
-    bar = "\n".join(behind_bar(found.text))
-    click.echo(f"{visible(str(found.path))}\n{bar}\nsha256 {found.digest}", err=True)
-    if not is_sure:
-        require_yes()
-    AgentWord(state_dir).give(found, CHANNEL)
-    if as_json:
-        echo_json(trusted={"file": str(found.path), "digest": found.digest, "channel": CHANNEL})
-    else:
-        click.echo(f"Trusted {visible(str(found.path))} with digest {found.digest[:12]}.")
+trust.add_command(agent_command)
 
 
 def _approved_copy(skill: Skill, state_dir: Path) -> Path:

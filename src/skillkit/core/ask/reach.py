@@ -8,6 +8,7 @@ from dataclasses import asdict
 from skillkit.core.paths import real_path
 from skillkit.core.paths.guarded_names import sentence_of_groups
 from skillkit.core.values.bounds import ANY_WORKSPACE, PREPARED, Bounds
+from skillkit.core.values.names import is_never_passed
 from skillkit.core.values.policy import ScriptPolicy
 from skillkit.core.values.questions import ReachMark
 from skillkit.core.values.runs import ScriptCommand
@@ -35,7 +36,7 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         workspace=ANY_WORKSPACE if command is None else real_path(command.workspace) if command.workspace else "",
         readable=tuple(map(real_path, policy.readable_paths)),
         writable=tuple(map(real_path, policy.writable_paths)),
-        variables=policy.pass_environment,
+        variables=_passed(policy),
         all_variables=policy.inherit_environment,
         working_directory=policy.working_directory,
         home=policy.home,
@@ -45,6 +46,11 @@ def bounds_of(policy: ScriptPolicy, command: ScriptCommand | None, *, tier: str,
         limits=tuple(each for each in asdict(policy.limits).items() if not each[0].startswith("warm_")),
         seconds=float(command.timeout if command else policy.timeout_seconds),
     ).with_grants(grant for grant in (command.grants if command else ()) if grant.kind in ("secret", "host"))
+
+
+def _passed(policy: ScriptPolicy) -> tuple[str, ...]:
+    """What a policy names and a script may get: the rest is held back whoever names it."""
+    return tuple(name for name in policy.pass_environment if not is_never_passed(name))
 
 
 def _program(command: ScriptCommand) -> tuple[str, str]:
@@ -223,10 +229,11 @@ def _limits(policy: ScriptPolicy, tier: str, *, is_root: bool) -> str:
 
 
 def _environment(policy: ScriptPolicy, secrets: Sequence[str]) -> Iterator[str]:
+    named = _passed(policy)
     if policy.inherit_environment:
         yield "It gets your environment variables, secrets in them included."
-    elif policy.pass_environment:
-        yield f"Of your environment variables it gets {', '.join(policy.pass_environment)}, the language and PATH."
+    elif named:
+        yield f"Of your environment variables it gets {', '.join(named)}, the language and PATH."
     elif secrets:
         yield "Of your environment variables it gets the language and PATH."
     else:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from skillkit.core.decide.rules import after_change, after_widening, after_yes, decide, under_approval
+from skillkit.core.decide.rules import NO_SCRIPTS, after_change, after_widening, after_yes, decide, under_approval
 
-__all__ = ["after_change", "after_widening", "after_yes", "decide", "under_approval"]
+__all__ = ["NO_SCRIPTS", "after_change", "after_widening", "after_yes", "decide", "under_approval"]

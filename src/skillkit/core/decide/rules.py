@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -20,15 +21,29 @@ from skillkit.core.exceptions import (
     ToolRestrictionError,
 )
 from skillkit.core.paths import is_inside, real_path
-from skillkit.core.values.policy import ScriptPolicy
+from skillkit.core.values.policy import LOCKED, ScriptPolicy
 from skillkit.core.values.runs import Decision, ScriptCommand
 from skillkit.core.values.text import visible
 
-__all__ = ["APPROVALS", "RULES", "Verdict", "after_change", "after_widening", "after_yes", "decide", "under_approval"]
+__all__ = [
+    "APPROVALS",
+    "NO_SCRIPTS",
+    "RULES",
+    "Verdict",
+    "after_change",
+    "after_widening",
+    "after_yes",
+    "decide",
+    "under_approval",
+]
 
 APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
 """Earlier words of a person that may answer for them, and the reason that each gives."""
 
+NO_SCRIPTS = "Policy does not allow scripts; set 'allow_scripts'."
+LOCKED_RUNS_NONE = (
+    "Policy does not allow scripts: the profile 'locked' runs none. Choose another one, such as 'guarded'."
+)
 FIRST_RUN = "Policy asks a person before a skill's first run."
 CHANGED = "Policy asks a person again, because the skill changed since it was approved."
 WIDER = "Policy asks a person again, because the run would get more than what was approved."
@@ -106,7 +121,9 @@ def scripts_are_allowed(_: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verd
     if policy.allow_scripts:
         yield Verdict(Decision.ALLOW, ("Policy allows scripts.",))
     else:
-        yield Verdict(Decision.DENY, ("Policy does not allow scripts; set 'allow_scripts'.",))
+        # Where a script starts is no part of what makes a profile: surfaces choose it.
+        is_locked = replace(policy, working_directory=LOCKED.working_directory) == LOCKED
+        yield Verdict(Decision.DENY, (LOCKED_RUNS_NONE if is_locked else NO_SCRIPTS,))
 
 
 def interpreter_is_allowed(command: ScriptCommand, policy: ScriptPolicy) -> Iterator[Verdict]:

@@ -216,6 +216,7 @@ class Granting:
             folder=skill.base_directory,
             granted=[grant.id for grant in grants],
             stored=[each for each in unset if self.secrets.has(name, each)],
+            refused={each: problem for each in unset if (problem := self.secrets.problem(name, each))},
             prepared=self.packages_of(skill),
             tier=tier,
             plugin_root=skill.metadata.plugin_root,

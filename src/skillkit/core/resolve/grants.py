@@ -13,8 +13,8 @@ from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.models.detect import LANGUAGE_INTERPRETERS
 from skillkit.core.paths.forbidden import open_paths
 from skillkit.core.resolve.environment import LISTED_AS
-from skillkit.core.values.hosts import HostRule
-from skillkit.core.values.names import is_grantable_name
+from skillkit.core.values.hosts import HostRule, require_openable
+from skillkit.core.values.names import is_grantable_name, is_secret_name
 from skillkit.core.values.needs import Grant
 from skillkit.core.values.policy import FIELDS
 from skillkit.core.values.text import storable
@@ -30,7 +30,8 @@ def require_grantable(grant: Grant, state_folder: Path | None) -> Grant:
 
 
 def _host(grant: Grant, _: Path | None) -> Grant:
-    return Grant("host", str(HostRule.parse(grant.name, is_private=grant.is_private)), grant.is_private)
+    rule = require_openable(HostRule.parse(grant.name, is_private=grant.is_private))
+    return Grant("host", str(rule), grant.is_private)
 
 
 def _variable(grant: Grant, _: Path | None) -> Grant:
@@ -38,6 +39,11 @@ def _variable(grant: Grant, _: Path | None) -> Grant:
         raise ConfigurationError(
             f"{grant.name!r} can never be granted: it is no name of a variable, or it steers what a program loads, "
             "where it connects or what skillkit tells it. Let the script take it under another name."
+        )
+    if grant.kind == "variable" and is_secret_name(grant.name):
+        raise ConfigurationError(
+            f"{grant.name!r} is the name of a key, which is no plain variable: it would be shown where it is printed. "
+            f"Grant it as a key, with '--secret {grant.name}'."
         )
     return grant
 

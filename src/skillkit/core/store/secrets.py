@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,16 +22,16 @@ from skillkit.core.paths.files import Folder
 from skillkit.core.paths.forbidden import SECRETS_VARIABLE, secrets_folder
 from skillkit.core.values.names import is_grantable_name
 
-__all__ = ["Secrets"]
+__all__ = ["Secrets", "has_keyring"]
 
 SERVICE = "skillkit"
 VALUE_BYTES = 16_384
 OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-INSTALL = (
-    "Install the keyring extra (pip install 'skillkit-runtime[keyring]'), "
-    f"or name a folder of your own with {SECRETS_VARIABLE}."
-)
+FOLDER = f"name a folder of your own with {SECRETS_VARIABLE}."
+INSTALL = f"Install the keyring extra (pip install 'skillkit-runtime[keyring]'), or {FOLDER}"
+KEEPS_NOTHING = ("keyring.backends.fail", "keyring.backends.null")
+"""What the library falls back to where a machine has no keyring, or was told to have none."""
 
 _logger = logging.getLogger("skillkit.run")
 
@@ -52,9 +53,19 @@ class Secrets:
         return found if found is not None else _from_keyring(skill, name)
 
     def has(self, skill: str, name: str) -> bool:
-        """Whether there is a value beside the environment's; none is read."""
+        """Whether there is a value beside the environment's that a run would take; none is read."""
+        if self.problem(skill, name):
+            return False
         path = _place(secrets_folder(self._environment), skill, name)
         return (path is not None and os.path.isfile(path)) or name in _names_in_keyring().get(skill, ())
+
+    def problem(self, skill: str, name: str) -> str:
+        """What to do about a key in the folder that no run takes; empty where it is taken, or none is there."""
+        path = _place(secrets_folder(self._environment), skill, name)
+        with suppress(OSError):
+            if path is not None and os.path.isfile(path):
+                return next(filter(None, (_remedy(*each) for each in _looked_at(path))), "")
+        return ""
 
     def names(self) -> list[tuple[str, str, str]]:
         """Skill, name and place of every key that is kept."""
@@ -127,10 +138,33 @@ def _place(folder: Path | None, skill: str, name: str) -> Path | None:
     return folder / skill / name if folder is not None and is_plain and is_grantable_name(name) else None
 
 
+def _looked_at(path: Path) -> Iterator[tuple[Path, os.stat_result, int]]:
+    """All that a key in the folder depends on, with what others may not do with it."""
+    for folder in (path.parent.parent, path.parent):
+        yield folder, os.stat(folder), WRITABLE_BY_OTHERS
+    yield path, os.stat(path), OF_OTHERS
+
+
+def _is_open(seen: os.stat_result, forbidden: int) -> bool:
+    return os.name == "posix" and (seen.st_uid not in (os.geteuid(), 0) or bool(seen.st_mode & forbidden))
+
+
+def _mode_of(seen: os.stat_result) -> str:
+    return "700" if stat.S_ISDIR(seen.st_mode) else "600"
+
+
+def _remedy(path: Path, seen: os.stat_result, forbidden: int) -> str:
+    """As it is typed; empty where nothing is wrong."""
+    if not _is_open(seen, forbidden):
+        return ""
+    owner = "" if seen.st_uid in (os.geteuid(), 0) else f"sudo chown $USER {shlex.quote(str(path))} && "
+    return f"{owner}chmod {_mode_of(seen)} {shlex.quote(str(path))}"
+
+
 def _require_own(path: Path, seen: os.stat_result, forbidden: int) -> None:
     """Who else could read a key has it; who could write one chooses what the script is told."""
-    if os.name == "posix" and (seen.st_uid not in (os.geteuid(), 0) or seen.st_mode & forbidden):
-        mode = "700" if stat.S_ISDIR(seen.st_mode) else "600"
+    if _is_open(seen, forbidden):
+        mode = _mode_of(seen)
         raise ConfigurationError(
             f"{path} is open to others or not yours, so no key is taken from it. Make it yours, with 'chmod {mode}'."
         )
@@ -158,6 +192,15 @@ def _keyring() -> Any:  # noqa: ANN401 - an extra's module
     import keyring
 
     return keyring
+
+
+def has_keyring() -> bool:
+    """Whether something here keeps keys: the library alone does not."""
+    keyring = _keyring()
+    try:
+        return keyring is not None and type(keyring.get_keyring()).__module__ not in KEEPS_NOTHING
+    except Exception:  # noqa: BLE001 - backends raise what they like
+        return False
 
 
 def _service(skill: str) -> str:
@@ -192,12 +235,14 @@ def _into_keyring(skill: str, name: str, value: str) -> None:
     keyring = _keyring()
     if keyring is None:
         raise ConfigurationError(f"The key {name} cannot be kept: there is no keyring here. {INSTALL}")
+    if not has_keyring():
+        raise ConfigurationError(f"The key {name} cannot be kept: this machine has no keyring. To keep it, {FOLDER}")
     try:
         keyring.set_password(_service(skill), name, value)
         _keep_names(keyring, skill, {*_names_in_keyring().get(skill, ()), name})
     except Exception as error:
         raise ConfigurationError(
-            f"The keyring does not take the key {name} ({type(error).__name__}). Unlock it. {INSTALL}"
+            f"The keyring does not take the key {name} ({type(error).__name__}). Unlock it, or {FOLDER}"
         ) from error
 
 

@@ -149,7 +149,10 @@ class StandingApprovals:
 
     def remove_trust(self, skill: str, *, folder: str | Path | None = None) -> list[Approval]:
         """What is not trusted any more; without a folder, wherever the skill was."""
-        place = None if folder is None else named_place(self._store, folder)
+        if skill == AGENT_OWNER and folder is not None:
+            place: str | None = storable(real_path(folder))
+        else:
+            place = None if folder is None else named_place(self._store, folder)
         gone = [each for each in self.trusted() if each.skill == storable(skill) and place in (None, each.folder)]
         self._remove(gone)
         return gone

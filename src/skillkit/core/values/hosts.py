@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.addresses import is_closed, is_private_address
 
 __all__ = [
     "ANY",
@@ -19,7 +20,10 @@ __all__ = [
     "HostUse",
     "host_name",
     "is_address",
+    "is_closed_name",
     "is_inner_name",
+    "is_private_host",
+    "require_openable",
 ]
 
 USUAL_PORTS = (443, 80)
@@ -37,6 +41,8 @@ _HIGHEST_PORT = 65535
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 # Names that no public network has: "any public host" does not mean them, wherever they are resolved.
 _INNER_NAMES = frozenset(("localhost", "local", "internal", "home.arpa", "lan", "intranet", "corp", "localdomain"))
+# As which clouds tell their own machines of the place of their keys; the addresses of these are closed too.
+_KEY_NAMES = frozenset(("metadata.google.internal", "metadata", "instance-data", "instance-data.ec2.internal"))
 # The older and the newer rule for names make two hosts of them: sharp s, final sigma, and the joiners.
 _READ_IN_TWO_WAYS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 _FORMS = "api.example.com, *.example.org, host.example.com:8443 or *"
@@ -125,7 +131,8 @@ class HostUse(NamedTuple):
             return ()
         name, _, port = self.host.rpartition(":")
         rule = name.strip("[]") if port.isdecimal() and int(port) in USUAL_PORTS else self.host
-        return ("--host", rule, "--private") if self.refused.endswith(NOT_PUBLIC) else ("--host", rule)
+        is_private = self.refused.endswith(NOT_PUBLIC) or is_private_host(self.host)
+        return ("--host", rule, "--private") if is_private else ("--host", rule)
 
     def remedy(self, skill: str) -> str:
         """The same as it is typed."""
@@ -161,6 +168,37 @@ def is_inner_name(name: str) -> bool:
     labels = name.split(".")
     is_inner = len(labels) == 1 or labels[-1] in _INNER_NAMES or ".".join(labels[-2:]) in _INNER_NAMES
     return is_inner and not is_address(name)
+
+
+def is_closed_name(name: str) -> bool:
+    """Whether it names this machine or the place of a cloud's keys, as far as a name tells."""
+    return name.rpartition(".")[2] == "localhost" or name in _KEY_NAMES
+
+
+def is_private_host(written: str) -> bool:
+    """Whether it is an address, with or without a port, that is opened only where a person says that it is private."""
+    try:
+        name = host_name(_without_port(written)[0]) or ""
+    except ConfigurationError:
+        return False
+    return is_address(name) and is_private_address(ipaddress.ip_address(name))
+
+
+def require_openable(rule: HostRule) -> HostRule:
+    """The same, where it opens something; a rule for what is never reached would be a yes to nothing."""
+    name = rule.name.removeprefix(_BELOW)
+    address = ipaddress.ip_address(name) if is_address(name) else None
+    if is_closed_name(name) or (address is not None and is_closed(address)):
+        raise ConfigurationError(
+            f"{str(rule)!r} is never opened: this machine itself, its own link and the places where clouds keep keys "
+            "are closed to every script. Leave it out; what a script starts itself it reaches without a rule."
+        )
+    if address is not None and is_private_address(address) and not rule.is_private:
+        raise ConfigurationError(
+            f"{str(rule)!r} is a private address, which is opened only where that is said: add --private to "
+            f"'skillkit grant', or write '{rule} private' where hosts are listed."
+        )
+    return rule
 
 
 def _refuse_address_of_page(text: str) -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.hosts import is_private_host
 
 __all__ = ["ANY_HOST", "GRANT_KINDS", "NEED_KINDS", "SOURCES", "Grant", "Need"]
 
@@ -84,4 +85,6 @@ class Need:
     def grant(self) -> Grant | None:
         """What would meet it, where a person can give it in one tick; who needs an unknown host is not given all."""
         is_unknown = self.kind == "host" and self.name.startswith(ANY_HOST) and not self.name.startswith(f"{ANY_HOST}.")
-        return Grant(self.kind, self.name) if self.kind in GRANT_KINDS and not is_unknown else None
+        if self.kind not in GRANT_KINDS or is_unknown:
+            return None
+        return Grant(self.kind, self.name, self.kind == "host" and is_private_host(self.name))

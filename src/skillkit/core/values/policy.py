@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
-from skillkit.core.values.hosts import HostRule
+from skillkit.core.values.hosts import HostRule, require_openable
 from skillkit.core.values.needs import GRANT_KINDS
 
 __all__ = [
@@ -175,7 +175,7 @@ def _read_names(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
 
 
 def _read_hosts(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401
-    return tuple(HostRule.from_id(item).id for item in _read_names(name, value))
+    return tuple(require_openable(HostRule.from_id(item)).id for item in _read_names(name, value))
 
 
 def _read_kinds(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401

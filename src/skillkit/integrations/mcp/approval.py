@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ from skillkit.core.values.questions import (
     Cancel,
     OptionAnswer,
     OptionRequest,
+    Prompt,
 )
 from skillkit.integrations.mcp import in_unicode
 from skillkit.integrations.mcp.local import Asking, Deadline, LocalApprover, Tell, untold
@@ -66,7 +68,7 @@ INVALID_STATE = "invalid_request_state"
 TOO_QUICK = "the client answered its form after {milliseconds} ms, sooner than a person can, so it does not count"
 ASK_ELSEWHERE = (
     "Where a client answers by itself, `skillkit mcp --ask-locally` never asks it, and "
-    "`skillkit trust add SKILL` is a person's word beforehand."
+    "`skillkit trust add {skill}` is a person's word beforehand."
 )
 
 Context = ServerRequestContext[Any, Any]
@@ -94,7 +96,9 @@ class _Said(NamedTuple):
         """What no person can have said in that time is no answer, whichever it is."""
         if self.seconds < form_seconds():
             reason = TOO_QUICK.format(milliseconds=round(self.seconds * 1000))
-            raise _ClientNotReachedError.because(reason, ASK_ELSEWHERE)
+            prompt = Prompt.from_context(request.context)
+            skill = shlex.quote(prompt.skill) if prompt is not None else "SKILL"
+            raise _ClientNotReachedError.because(reason, ASK_ELSEWHERE.format(skill=skill))
         return _answer_from(request, self.result)
 
 

@@ -6,7 +6,8 @@ import ipaddress
 
 import pytest
 
-from skillkit.core.run.hosts.addresses import is_closed, is_public
+from skillkit.core.run.hosts.addresses import is_public
+from skillkit.core.values.addresses import is_closed
 
 PUBLIC = """
     1.1.1.1 8.8.8.8 93.184.216.34 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 192.0.1.1 198.20.0.1 223.255.255.254

@@ -65,7 +65,8 @@ def _grant(need: Need, around: Surroundings, flag: str = "") -> str:
     option = flag or f"--{need.kind.replace('_', '-')}"
     # Where the shell must expand `~`, a quote would keep it from that.
     name = f"~/{shlex.quote(need.name[2:])}" if need.name.startswith("~/") else shlex.quote(need.name)
-    return f"skillkit grant {shlex.quote(around.skill_name)} {option} {name}"
+    private = " --private" if need.grant is not None and need.grant.is_private else ""
+    return f"skillkit grant {shlex.quote(around.skill_name)} {option} {name}{private}"
 
 
 def _is_granted(need: Need, around: Surroundings) -> bool:
@@ -99,6 +100,8 @@ def _is_opened(host: str, rules: Iterable[str]) -> bool:
 def _secret(need: Need, around: Surroundings) -> str:
     if _is_passed(need, around):
         return ""
+    if need.name not in around.environment and need.name in around.refused:
+        return around.refused[need.name]
     if need.name not in around.environment and need.name not in around.stored:
         return f"skillkit secret set {shlex.quote(around.skill_name)} {need.name}"
     return "" if _is_granted(need, around) else _grant(need, around)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from skillkit.core.find.needs.found import package_name
 from skillkit.core.values.policy import ScriptPolicy
@@ -18,6 +19,7 @@ DISTRIBUTION = re.compile(r"(.+?)-[^-]+(?:-py[\d.]+)?\.(?:dist|egg)-info")
 PYTHON_FOLDERS = ("lib", "lib64", "local/lib")
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 PACKAGES_SEEN = 20_000
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Surroundings:
     """Ids of grants that hold for the skill."""
     stored: frozenset[str] = frozenset()
     """Secrets that are kept for the skill, beside those in the environment."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Secrets that are kept where others could read them, and what makes a run take each."""
     programs: frozenset[str] = frozenset()
     packages: frozenset[str] = frozenset()
     """Installed or prepared: of Python by the index's name, of npm as `npm:NAME`."""
@@ -54,6 +58,7 @@ def surroundings_here(
     environment: Mapping[str, str] | None = None,
     granted: Collection[str] = (),
     stored: Collection[str] = (),
+    refused: Mapping[str, str] = NONE,
     prepared: Collection[str] = (),
     tier: str = "",
     runs_types: bool = False,
@@ -70,6 +75,7 @@ def surroundings_here(
         environment=frozenset(own),
         granted=frozenset(granted),
         stored=frozenset(stored),
+        refused=refused,
         programs=_programs(path),
         packages=packages,
         tier=tier,

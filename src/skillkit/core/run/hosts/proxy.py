@@ -17,7 +17,16 @@ from skillkit.core.run.hosts.addresses import allowed_addresses, is_loopback_nam
 from skillkit.core.run.hosts.relay import Moved, relay
 from skillkit.core.run.hosts.requests import HEAD_BYTES, Body, Request, RequestError, parse_request
 from skillkit.core.run.hosts.upstream import Upstream, Upstreams
-from skillkit.core.values.hosts import ANY, NOT_LISTED, NOT_PUBLIC, HostRule, HostUse, is_address, is_inner_name
+from skillkit.core.values.hosts import (
+    ANY,
+    NOT_LISTED,
+    NOT_PUBLIC,
+    HostRule,
+    HostUse,
+    is_address,
+    is_closed_name,
+    is_inner_name,
+)
 from skillkit.core.values.runs import OnHost
 
 __all__ = ["Proxy"]
@@ -27,8 +36,6 @@ MOST_HOSTS = 100  # told by name; a script chooses them
 HEAD_SECONDS = 20.0
 CONNECT_SECONDS = 20.0
 FAREWELL_SECONDS = 1.0
-# As which clouds tell their own machines of the place of their keys; its addresses are closed in `addresses.py`.
-_KEY_NAMES = ("metadata.google.internal", "metadata", "instance-data", "instance-data.ec2.internal")
 _REASONS = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 431: "Too Large", 502: "Bad Gateway"}
 OTHERS = "(others)"
 
@@ -293,7 +300,7 @@ def _require_outer(name: str, rules: Sequence[HostRule]) -> None:
     if is_address(name):
         allowed_addresses(name, 0, is_private=any(rule.is_private for rule in rules))
         return
-    if name.rpartition(".")[2] == "localhost" or name in _KEY_NAMES:
+    if is_closed_name(name):
         raise PermissionError(f"{name} is never opened")
     if is_inner_name(name) and all(rule.name == ANY for rule in rules):
         raise PermissionError(f"{name} is a name of a private network, and {NOT_LISTED}")
