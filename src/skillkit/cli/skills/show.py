@@ -180,7 +180,7 @@ def show_command(
     elif with_text:
         click.echo(visible(manager.invoke_skill(skill_name)), nl=False)
     else:
-        _show_skill(skill, manager.needs_of(skill_name), _signing_of(manager, skill).said)
+        _show_skill(skill, manager.needs_of(skill_name), _signed_by(skill, _signing_of(manager, skill)))
 
 
 def _show_skill(skill: Skill, needs: Sequence[Need], signer: str) -> None:
@@ -215,6 +215,24 @@ def _show_skill(skill: Skill, needs: Sequence[Need], signer: str) -> None:
 def _signing_of(manager: SkillManager, skill: Skill) -> Signing:
     """Who signed exactly what is there, as it was checked when it came or by `skillkit verify`."""
     return manager.flow.installed.signing_of(skill.base_directory, _digest_of(skill)[0] or "none", skill.name)
+
+
+def _signed_by(skill: Skill, signing: Signing) -> str:
+    """Another's good signature, which was not taken here, is told apart from none."""
+    if not signing.lost:
+        return signing.said
+    from skillkit.sources.signatures import allowed_signers_file, check_signature, signature_in
+
+    try:
+        found = check_signature(
+            skill.name, skill.digest, signature_in(skill.base_directory), allowed_signers_file(None)
+        )
+    except SkillKitError:  # a signature of something else, or nothing to check it with
+        return signing.said
+    if not found.is_there:
+        return signing.said
+    told = f"{found.shown}, not taken here yet; until now {signing.lost} had signed it"
+    return f"{told} ('skillkit verify {skill.name}' says what to do)"
 
 
 def _digest_of(skill: Skill) -> tuple[str | None, str]:
