@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
+from skillkit.core.values.names import grant_command
 
 __all__ = [
     "ANY",
@@ -129,7 +130,7 @@ class HostUse(NamedTuple):
 
     def remedy(self, skill: str) -> str:
         """The same as it is typed."""
-        return f"skillkit grant {shlex.quote(skill)} {shlex.join(self.grant)}" if self.grant else ""
+        return f"{grant_command(skill)} {shlex.join(self.grant)}" if self.grant else ""
 
 
 def host_name(text: str) -> str | None:
