@@ -99,7 +99,7 @@ def on_terminal(root: Path, columns: int, *words: str) -> str:
         dimensions=(60, columns),
         cwd=str(root.parent),
         encoding="utf-8",
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**{name: value for name, value in os.environ.items() if name != "COLUMNS"}, "NO_COLOR": "1"},
     )
     child.expect(pexpect.EOF, timeout=60)
     child.close()
