@@ -326,6 +326,19 @@ def test_control_trust_by_the_lock_of_what_its_signer_signed(signed: Path, capfd
     assert "signed by" in capfd.readouterr().err
 
 
+def test_show_tells_another_ones_signature_from_none(
+    signed: Path, keys: dict[str, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    (signed / "a.txt").write_text("another's words")
+    assert exit_code_of(["sign", "demo", "--key", str(keys["attacker"])]) == 0
+    key = subprocess.run(
+        ["ssh-keygen", "-l", "-f", str(keys["attacker"])], check=True, capture_output=True, text=True
+    ).stdout.split()[1]
+    capfd.readouterr()
+    assert exit_code_of(["show", "demo"]) == 0
+    assert f"{key}, not taken here yet; until now author@example.com had signed it" in capfd.readouterr().out
+
+
 def test_trust_in_a_changed_skill_shows_whose_it_was(signed: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (signed / "a.txt").write_text("mine now")
     capfd.readouterr()

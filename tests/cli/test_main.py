@@ -32,6 +32,34 @@ def test_what_is_not_there_is_told_like_every_failure(
     assert (json.loads(told.out)["error"]["type"], told.err) == ("MissingError", "")
 
 
+def test_a_failure_of_its_own_is_not_called_a_refusal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skill_folder(tmp_path / "skills", "demo", files={"scripts/run.sh": "echo ran"})
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "demo", "run", "--policy", "locked", "--skills", "skills", "--state-dir", "state", "--json"]
+    assert exit_code_of(words) == 126
+    assert json.loads(capsys.readouterr().out)["status"] == "refused"
+    Path("skillkit.toml").write_text("profile = 3")
+    assert exit_code_of(words) == 125
+    told = json.loads(capsys.readouterr().out)
+    assert (told["status"], told["exit_code"]) == ("failed", 125)
+
+
+def test_doctor_tells_of_settings_that_stop_every_other_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["list", "--state-dir", "state"]) == 0
+    Path("skillkit.toml").write_text("profile = 3")
+    assert exit_code_of(["list", "--state-dir", "state"]) == 125
+    capsys.readouterr()
+    assert exit_code_of(["doctor", "--state-dir", "state"]) == 1
+    assert "skillkit.toml:1: 'profile' is 3;" in " ".join(capsys.readouterr().out.split())
+    assert exit_code_of(["doctor", "--state-dir", "state", "--json"]) == 1
+    assert "'profile' is 3" in json.loads(capsys.readouterr().out)["settings"]["problem"]
+
+
 @pytest.mark.parametrize(
     "group", [(), ("approvals",), ("config",), ("trust",)], ids=lambda words: " ".join(words) or "skillkit"
 )

@@ -133,6 +133,11 @@ def test_a_key_may_be_written_in_every_way_toml_knows(machine: Machine, text: st
         ("[policy]\naproval = 'never'", ":2: 'policy.aproval' is no setting. Did you mean 'policy.approval'?"),
         ("allow_network = false", ":1: 'allow_network' is no setting. Did you mean 'policy.allow_network'?"),
         ("[policy]\nprocesses = 5", ":2: 'policy.processes' is no setting. Did you mean 'policy.limits.processes'?"),
+        ("[policy]\nprofile = 'guarded'", ":2: 'policy.profile' is no setting. 'profile' stands at the top level, above all tables."),
+        (
+            "[policy.limits]\nmemory = 5",
+            ":2: 'policy.limits.memory' is no setting. In [policy.limits] there are: data_megabytes, ",
+        ),
         ("\n[polcy]\napproval = 'always'", ":2: 'polcy' is no setting. Did you mean 'policy'?"),
         ("[[policy]]\napproval = 'always'", ":1: 'policy' is [{'approval': 'always'}]; it must be a table: [policy]."),
         ("policy = 3", ":1: 'policy' is 3; it must be a table: [policy]."),

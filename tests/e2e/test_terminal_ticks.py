@@ -46,6 +46,25 @@ def test_needs_and_ticks_are_shown_and_none_is_ticked() -> None:
         assert line in shown
 
 
+@pytest.mark.parametrize("columns", [24, 40, 60])
+def test_a_narrow_terminal_tells_every_key_and_ticks_where_the_box_is(columns: int) -> None:
+    with Terminal(columns=columns, rows=60) as terminal:
+        asking = terminal.ask(ASKED)
+        before = drawn(terminal.text, columns=columns, rows=60)
+        terminal.send("b")
+        terminal.wait_for("Ticked: b.")
+        after = drawn(terminal.text, columns=columns, rows=60)
+        terminal.send("1")
+        assert asking.outcome()["grants"] == ["secret:WEATHER_API_KEY"]
+    told = " ".join("\n".join(before).split())
+    assert "v source, d changes, w walls, n why not." in told
+    assert "Esc is no." in told
+    assert max(map(len, before)) <= columns
+    assert [line for line in after if "[x]" in line] == [
+        line.replace("[ ] b", "[x] b") for line in before if "[ ] b" in line
+    ]
+
+
 def test_keys_toggle_and_the_screen_shows_it() -> None:
     with Terminal(columns=100, rows=60) as terminal:
         asking = terminal.ask(ASKED)

@@ -53,7 +53,8 @@ def test_prepare_list_run_remove(index: PackageIndex, tmp_path: Path, monkeypatc
     assert typed(tmp_path, "run", "animals", "run", "--yes").stdout == "1.0\n"
     (listed,) = json.loads(typed(tmp_path, "packages", "list", "--json").stdout)["environments"]
     assert (listed["skills"], listed["packages"]) == (["animals", "more-animals"], ["zebra 1.0"])
-    assert "Removed 0 environments" in typed(tmp_path, "packages", "remove", "animals").stdout
+    forgot = json.loads(typed(tmp_path, "packages", "remove", "animals", "--json").stdout)
+    assert (forgot["forgot"], forgot["removed"]) == ("animals", [])
     assert "needs_packages" in typed(tmp_path, "run", "animals", "run", "--yes", "--json").stdout
     landlock = next((each.sandbox for each in machine_tiers() if each.tier == "landlock"), None)
     if landlock is not None:
@@ -62,5 +63,7 @@ def test_prepare_list_run_remove(index: PackageIndex, tmp_path: Path, monkeypatc
             result = manager.execute_skill_script("more-animals", "run")
             assert (result.isolation.tier, result.stdout) == ("landlock", "1.0\n"), result.stderr
     (tmp_path / "skills" / "more-animals").rename(tmp_path / "elsewhere")
-    assert "Removed 1 environment," in typed(tmp_path, "packages", "prune").stdout
+    (gone,) = json.loads(typed(tmp_path, "packages", "prune", "--json").stdout)["removed"]
+    assert (gone["key"], gone["bytes"] > 0) == (listed["key"], True)
+    assert typed(tmp_path, "packages", "prune").stdout == "Removed 0 environments, 0.0 MB.\n"
     assert typed(tmp_path, "packages", "list").stdout == "No packages are prepared.\n"

@@ -75,6 +75,13 @@ def test_a_narrow_page_has_its_labels_above() -> None:
     assert max(map(len, text.split("\n"))) <= 40
 
 
+def test_a_narrow_page_says_below_an_answer_what_it_covers() -> None:
+    text = " ".join(prompt_text(question(), 40).split())
+    assert text.endswith(
+        "1 Yes once this time only 2 Yes in this session this skill, until it changes 3 No nothing runs"
+    )
+
+
 @pytest.mark.parametrize("width", [24, 40, 60, 80, 120, 300])
 def test_nothing_is_wider_than_the_page(width: int) -> None:
     command = PromptCommand("scripts/" + "x" * 500, ("a b " * 200,), "{" + "1" * 900, "y = 1 " * 300)

@@ -20,6 +20,7 @@ from skillkit.sources.given import Source, source_from
 from skillkit.sources.lock import Locked, lock_text, read_lock, write_lock
 from skillkit.sources.placing import Change, place_all
 from skillkit.sources.present import present_at
+from skillkit.sources.signatures import sign_skill
 from skillkit.testing import ScriptedApprover
 
 GITHUB = "https://github.com/owner/repo"
@@ -471,3 +472,15 @@ def test_after_an_update_approvals_end_and_the_question_shows_the_diff_that_upda
     assert sorted(path for path, _, _ in shown) == ["gone.txt", "new.txt", "scripts/run.sh"]
     assert "changed since it was approved" in request.message
     assert (project / "skills/alpha/new.txt").exists()
+
+
+def test_what_is_no_lock_or_no_key_is_told_in_whole_sentences(tmp_path: Path) -> None:
+    (tmp_path / "skillkit.lock").write_text("version = [")
+    with pytest.raises(ConfigurationError, match=r"[^.]\. Take back what was edited in it\.$"):
+        read_lock(tmp_path / "skillkit.lock")
+    folder = skill_folder(tmp_path / "skills", "demo")
+    (tmp_path / "junk.key").write_text("no key\n")
+    with pytest.raises(ConfigurationError, match="cannot sign") as told:
+        sign_skill(folder, "demo", "d" * 64, tmp_path / "junk.key")
+    assert "\\r" not in str(told.value)
+    assert ".." not in str(told.value)

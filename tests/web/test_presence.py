@@ -70,6 +70,34 @@ def test_who_came_later_keeps_its_file_when_the_first_ends(tmp_path: Path) -> No
     assert (tmp_path / "page.json").exists()
 
 
+def test_a_page_that_ends_leaves_those_that_live_found(tmp_path: Path) -> None:
+    with announce(tmp_path, f"{ADDRESS}1", "first"):
+        second, third = announce(tmp_path, f"{ADDRESS}2", "second"), announce(tmp_path, f"{ADDRESS}3", "third")
+        second.__enter__()
+        third.__enter__()
+        assert [_token(tmp_path), _token(tmp_path, 12)] == ["third", "second"]
+        second.__exit__(None, None, None)
+        assert [_token(tmp_path), _token(tmp_path, 12)] == ["third", ""]
+        third.__exit__(None, None, None)
+        assert _token(tmp_path) == "first", "and not who ended before"
+    assert list(tmp_path.iterdir()) == []
+
+
+def _token(folder: Path, port: int = 0) -> str:
+    found = running_page(folder, port)
+    return found.token if found else ""
+
+
+def test_the_page_that_lives_on_is_found_when_one_with_a_named_port_ended(tmp_path: Path) -> None:
+    with LocalPage(tmp_path) as first, LocalPage(tmp_path) as late:
+        address = first.address()
+        with LocalPage(tmp_path) as between:
+            assert between.serve().address != address
+        assert late.address() == address
+        assert late.link().startswith(address)
+        assert not late.is_ours
+
+
 def test_a_page_that_does_not_answer_gives_no_link(tmp_path: Path) -> None:
     with announce(tmp_path, ADDRESS, "token"):
         found = running_page(tmp_path)

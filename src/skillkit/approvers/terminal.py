@@ -38,7 +38,7 @@ from skillkit.present.request import (
     tick_keys,
     walls_text,
 )
-from skillkit.present.terminal import cut
+from skillkit.present.terminal import cut, width_of, wrap
 
 __all__ = ["TerminalApprover"]
 
@@ -155,7 +155,7 @@ class _Question:
             self._screen.suspend()
             self._draw()
         else:
-            self._show_last_line(f"Nothing chosen yet. {self._keys_that_answer()}")
+            self._show_last_line(self._keys_that_answer("Nothing chosen yet. "))
 
     def _toggle(self, number: int) -> None:
         """Ticks or unticks, and shows it where it stands; said in the last line too, which is always in sight."""
@@ -164,12 +164,12 @@ class _Question:
         keys = zip(tick_keys(self._request), self._request.grants, strict=False)
         words = [key for key, tick in keys if tick.id in self._ticked]
         state = f"Ticked: {', '.join(words)}." if words else "Nothing ticked."
-        self._show_last_line(f"{state} {self._keys_that_answer()}")
+        self._show_last_line(self._keys_that_answer(f"{state} "))
 
     def _redraw_ticks(self) -> None:
         columns, rows = self._screen.size()
         ticks, options = answer_lines(self._request, columns, self._ticked, color=self._screen.has_color)
-        above = len(ticks) + len(options) + ROWS_BELOW_TICKS
+        above = len(ticks) + len(options) + ROWS_BELOW_TICKS + len(self._lines_of_keys())
         if self._screen.is_plain or above >= rows or columns != self._drawn_columns:
             return
         lines = "".join(f"{CLEAR_LINE}{line}\r\n" for line in ticks)
@@ -183,7 +183,7 @@ class _Question:
             self._show_last_line(f"No, because: {visible(text)}_ (Enter answers no, Esc goes back)")
             for key in self._screen.read_keys(together=False):
                 if key in REFUSING:
-                    self._show_last_line(f"Nothing chosen yet. {self._keys_that_answer()}")
+                    self._show_last_line(self._keys_that_answer("Nothing chosen yet. "))
                     return None
                 if key in ("\r", "\n"):
                     self.reason = said.decode("utf-8", "replace").strip()
@@ -202,14 +202,16 @@ class _Question:
             )
         self._drawn_columns = columns
         self._last_line = ""
-        self._screen.write(f"\n{self._fitted(columns, rows)}\n")
+        keys = "".join(f"{line}\n" for line in self._lines_of_keys())
+        self._screen.write(f"\n{self._fitted(columns, rows)}\n{keys}")
         self._screen.pause(SETTLE_SECONDS)
         self._screen.drop_input()
-        self._show_last_line(f"{self._keys_that_answer()}{self._keys_that_show()}")
+        shown = "" if keys else self._keys_that_show()
+        self._show_last_line(f"{self._keys_that_answer()}{shown}")
 
     def _fitted(self, columns: int, rows: int) -> str:
         """As much as fits, so that the command is in sight when it is answered."""
-        color, free = self._screen.has_color, rows - ROWS_AROUND
+        color, free = self._screen.has_color, rows - ROWS_AROUND - len(self._lines_of_keys())
         return prompt_text(self._request, columns, color=color, rows=free, ticked=self._ticked)
 
     def _page(self, title: str, text_for: Callable[[int], str]) -> None:
@@ -229,10 +231,26 @@ class _Question:
         ticks, color = self._request.grants, self._screen.has_color
         return source_text(self._prompt, columns, texts, ticks=ticks, color=color)
 
-    def _keys_that_answer(self) -> str:
+    def _keys_that_answer(self, state: str = "") -> str:
+        """In one line; where that has no room for Esc, a line above says what it means."""
         *digits, last = (str(number) for number in range(1, len(self._request.options) + 1))
         named = f"{', '.join(digits)} or {last}" if digits else last
-        return f"Press {named}. Esc {'is no' if _has_refusal(self._request) else 'gives no answer'}."
+        with_escape = f"{state}Press {named}. {self._escape()}"
+        return with_escape if self._has_room(with_escape) else f"{state}Press {named}."
+
+    def _escape(self) -> str:
+        return f"Esc {'is no' if _has_refusal(self._request) else 'gives no answer'}."
+
+    def _lines_of_keys(self) -> list[str]:
+        """What stands above the last line where that is too narrow for all the keys."""
+        answer, show = self._keys_that_answer(), self._keys_that_show().strip()
+        if self._has_room(f"{answer} {show}"):
+            return []
+        told = show if answer.endswith(self._escape()) else f"{self._escape()} {show}".strip()
+        return list(wrap(told, self._drawn_columns - 1)) if told else []
+
+    def _has_room(self, line: str) -> bool:
+        return width_of(line) < self._drawn_columns
 
     def _keys_that_show(self) -> str:
         ticks = tick_keys(self._request)

@@ -14,6 +14,7 @@ import click
 
 from skillkit.cli.options import any_state_option, json_option
 from skillkit.cli.output import beside, echo_json
+from skillkit.config import current_folder, load_settings
 from skillkit.core.exceptions import ConfigurationError, SkillKitError, StateUnavailableError
 from skillkit.core.paths import REMEDY, is_inside, problem_with, require_own_folder
 from skillkit.core.resolve import find_program, search_path
@@ -80,7 +81,7 @@ class _ChannelHealth(NamedTuple):
 def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) -> None:
     """Say what this machine can do, what is missing and how to get it.
 
-    Exit code 1 when scripts would run without walls, or their runs could not be recorded.
+    Exit code 1 when scripts would run without walls, their runs could not be recorded, or a file of settings is wrong.
 
     \b
     Examples:
@@ -89,6 +90,7 @@ def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) ->
     """
     walls, programs, folder = tiers(), interpreters(), state_folder(state_dir)
     problem, asking, getting = state_problem(folder), _channels(folder), supplies()
+    wrong_settings = settings_problem()
     if as_json:
         echo_json(
             walls=[tier._asdict() for tier in walls],
@@ -96,6 +98,7 @@ def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) ->
             channels=[channel._asdict() for channel in asking],
             supplies=[supply._asdict() for supply in getting],
             state={"folder": str(folder), "place": open_store(folder).place, "problem": problem},
+            settings={"problem": wrong_settings},
             is_root=_is_root(),
         )
     else:
@@ -103,8 +106,12 @@ def doctor_command(ctx: click.Context, state_dir: Path | None, as_json: bool) ->
         _show_programs(programs)
         _show_channels("Ways to ask you before a script runs", asking)
         _show_channels("Where skills, their packages and their keys come from", getting)
+        if wrong_settings:
+            _heading("Settings")
+            click.echo(f"  {_mark(ok=False)} {beside('', wrong_settings)}")
         _show_state(folder, problem)
-    ctx.exit(0 if any(tier.works for tier in walls) and not problem else 1)
+    is_well = any(tier.works for tier in walls) and not problem and not wrong_settings
+    ctx.exit(0 if is_well else 1)
 
 
 def _show_walls(walls: list[_TierHealth]) -> None:
@@ -292,6 +299,15 @@ def _without_keyring() -> str:
     if find_spec("keyring") is None:
         keep = "to keep some: pip install 'skillkit-runtime[keyring]'"
     return f"keys come from the environment or $SKILLKIT_SECRETS_DIR; {keep}"
+
+
+def settings_problem() -> str:
+    """What every other command would end with; empty where settings can be read."""
+    try:
+        load_settings(current_folder())
+    except SkillKitError as error:
+        return str(error)
+    return ""
 
 
 def state_problem(folder: Path) -> str:

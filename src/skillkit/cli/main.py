@@ -198,10 +198,9 @@ def _failure_code(error: click.ClickException | SkillKitError) -> int:
 
 def _failure(error: click.ClickException | SkillKitError) -> dict[str, str | int]:
     """In the words that agents are told too, and as the command will end."""
-    code, status = _failure_code(error), "refused"
-    if code == NOT_FOUND:
-        status = "not_found"
-    elif isinstance(error, SkillKitError):
+    code = _failure_code(error)
+    status = "not_found" if code == NOT_FOUND else "failed"
+    if code == REFUSED and isinstance(error, SkillKitError):
         from skillkit.present.tool_result import refusal_status
 
         status = refusal_status(error)

@@ -38,6 +38,7 @@ __all__ = [
 
 UNLIMITED = 10_000
 LEAST_ROOM = 20
+MOMENT = "(UTC)"
 
 
 class PassingLine:
@@ -78,14 +79,25 @@ def table_width() -> int:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, whole: str = "", spare: str = "") -> str:
-    """The column `whole` is not cut while there is room for it, if need be without the column `spare`."""
-    width, lines = table_width(), [headings, *rows]
-    kept = [headings.index(whole)] if whole else []
-    if spare and least_width(lines, kept) > width:
+    """The column `whole` and moments are not cut, if need be without the column `spare`; on less each row is a list."""
+    width, every = table_width(), [headings, *rows]
+    names, lines = headings, every
+    if spare and least_width(lines, _uncut(names, whole)) > width:
         names = [name for name in headings if name != spare]
-        lines = [[cell for name, cell in zip(headings, line, strict=True) if name != spare] for line in lines]
-        kept = [names.index(whole)] if whole else []
-    return "\n".join(columns(lines, width, indent="", whole=kept if least_width(lines, kept) <= width else ()))
+        lines = [[cell for name, cell in zip(headings, line, strict=True) if name != spare] for line in every]
+    kept = _uncut(names, whole)
+    if least_width(lines, kept) > width:
+        return "\n\n".join(_listed(headings, row) for row in every[1:])
+    return "\n".join(columns(lines, width, indent="", whole=kept))
+
+
+def _uncut(headings: Sequence[str], whole: str) -> list[int]:
+    return [at for at, name in enumerate(headings) if name == whole or name.endswith(MOMENT)]
+
+
+def _listed(headings: Sequence[str], row: Sequence[str]) -> str:
+    column = max(map(len, headings))
+    return "\n".join(beside(f"{name:<{column}}  ", cell) for name, cell in zip(headings, row, strict=True))
 
 
 def beside(label: str, text: str) -> str:

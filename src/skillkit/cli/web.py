@@ -45,11 +45,12 @@ def web_command(
 
     require_web()
     from skillkit.web.approver import LocalPage
+    from skillkit.web.presence import running_page
 
     with end_on_signals(), ExitStack() as held:
         manager = held.enter_context(manager_for(places))
         page = held.enter_context(LocalPage(manager.state_dir, manager=manager, port=port or 0))
-        if port is not None and not _is_served_at(page.world.folder, port):
+        if port is not None and running_page(page.world.folder, port) is None:
             page.serve()
         _show(page.link(), is_ours=page.is_ours, opens=not no_open, as_json=as_json)
         if page.is_ours:
@@ -58,14 +59,6 @@ def web_command(
 
                 held.enter_context(Notifier(page.world, lambda: notify(page.link)))
             _wait_for_interrupt()
-
-
-def _is_served_at(folder: Path, port: int) -> bool:
-    """Whether a page of this world is on that port already: then there is a link to it, and nothing to start."""
-    from skillkit.web.presence import running_page
-
-    running = running_page(folder)
-    return running is not None and running.address.endswith(f":{port}")
 
 
 def _show(link: str, *, is_ours: bool, opens: bool, as_json: bool) -> None:

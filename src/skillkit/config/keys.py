@@ -187,14 +187,21 @@ def _require_setting(path: KeyPath, key: str, value: object, kind: str) -> None:
 
 def nearest_key(name: str, keys: Collection[str], tables: Iterable[str] = ()) -> str | None:
     """Looks for the whole key, then for its last word: people forget which table a key is in."""
-    last_words = {key.rpartition(".")[2]: key for key in keys}
-    near = near_names(name, [*keys, *tables], alike=0.75)
-    near = near or [last_words[each] for each in near_names(name.rpartition(".")[2], last_words)]
+    table, _, last = name.rpartition(".")
+    # One in the same table would be near as a whole.
+    last_words = {key.rpartition(".")[2]: key for key in keys if not table or key.rpartition(".")[0] != table}
+    if begun := [key for key in keys if key.startswith(f"{name}_")]:
+        return begun[0]
+    near = near_names(name, [*keys, *(table for table in tables if not name.startswith(f"{table}."))], alike=0.75)
+    near = [each for each in near if near_names(last, [each.rpartition(".")[2]])]  # not by its table alone
+    near = near or [last_words[each] for each in near_names(last, last_words)]
     return near[0] if near else None
 
 
 def _nearest(name: str) -> str:
-    table = name.rpartition(".")[0]
+    table, _, last = name.rpartition(".")
+    if table and last in KEYS:
+        return f"{last!r} stands at the top level, above all tables."
     if near := nearest_key(name, KEYS, TABLES):
         return f"Did you mean {near!r}?"
     if table in TABLES:

@@ -17,7 +17,7 @@ from skillkit.present.glance import (
     scopes_of,
 )
 from skillkit.present.risks import MOST_TERSE, all_risk_lines, risk_lines
-from skillkit.present.terminal import BOLD, DIM, GREEN, YELLOW, Layout, cut, harmless, width_of
+from skillkit.present.terminal import BOLD, DIM, GREEN, YELLOW, Layout, cut, harmless, width_of, wrap
 
 __all__ = [
     "NARROWEST",
@@ -345,7 +345,7 @@ def _source_lines(
 
 
 def _option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str, str]) -> list[str]:
-    """A digit for each; what a grant covers stands beside it where there is room."""
+    """A digit for each; what a grant covers stands beside it, or below where there is no room."""
     labels = [cut(harmless(option.label), layout.width - 6) for option in options]
     column = max(map(width_of, labels), default=0)
     lines = []
@@ -354,6 +354,8 @@ def _option_lines(options: tuple[Option, ...], layout: Layout, scopes: dict[str,
         fits = scope and 5 + column + 2 + len(scope) <= layout.width
         beside = f"{' ' * (column - width_of(label))}  {layout.painted(scope, DIM)}" if fits else ""
         lines.append(f"  {layout.painted(str(number), BOLD)}  {label}{beside}")
+        below = wrap(scope, layout.width - 6) if scope and not fits else ()
+        lines += [f"     {layout.painted(piece, DIM)}" for piece in below]
     return lines
 
 

@@ -169,7 +169,7 @@ class GitTree:
         if ended.status == 0:
             return ended.stdout
         said = KEPT_WORDS.sub("", ended.stderr.decode("utf-8", "replace")).strip()
-        said = " ".join(visible(said).split())[:SHOWN] or f"git ended with {ended.status}"
+        said = " ".join(visible(said).split())[:SHOWN].rstrip(".") or f"git ended with {ended.status}"
         remedy = "Check the address, the ref, and whether you may read it."
         raise SourceUnavailableError(f"{visible(self._source.place)}: {what}. git says: {said}. {remedy}")
 

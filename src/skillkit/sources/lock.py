@@ -59,7 +59,9 @@ def read_lock(path: Path) -> dict[str, Locked]:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}. Make it a plain file.") from error
     except (ValueError, RecursionError, ConfigurationError) as error:
-        raise ConfigurationError(f"{path} is no lock: {error} Take back what was edited in it.") from error
+        raise ConfigurationError(
+            f"{path} is no lock: {str(error).rstrip('.')}. Take back what was edited in it."
+        ) from error
 
 
 def write_lock(path: Path, skills: Mapping[str, Locked], draft: str = "") -> None:

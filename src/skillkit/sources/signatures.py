@@ -81,7 +81,7 @@ def sign_skill(folder: Path, name: str, digest: str, key: Path) -> Signature:
     argv = [program, "-Y", "sign", "-q", "-f", str(key.expanduser().absolute()), "-n", NAMESPACE]
     ended = run_program(argv, stdin=_signed_text(name, digest, moment), seconds=SIGNING_SECONDS)
     if ended.status != 0:
-        said = " ".join(visible(ended.stderr.decode("utf-8", "replace")).split())
+        said = visible(" ".join(ended.stderr.decode("utf-8", "replace").split())).rstrip(".")
         raise ConfigurationError(
             f"{key} cannot sign: {said or 'ssh-keygen failed'}. Name a private key, or a public one whose private key "
             "your ssh-agent has; a key with a passphrase needs the agent."

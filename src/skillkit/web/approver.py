@@ -49,13 +49,13 @@ class LocalPage:
     def address(self) -> str:
         """Where it is; a page is started if there is none."""
         with self._lock:
-            running = None if self._server else running_page(self.world.folder)
+            running = None if self._server else running_page(self.world.folder, self.port)
             return (running or self.serve()).address
 
     def link(self) -> str:
         """One that logs a person in, once; a page of another process that gives none is replaced by our own."""
         with self._lock:
-            running = None if self._server else running_page(self.world.folder)
+            running = None if self._server else running_page(self.world.folder, self.port)
             return (running.new_link() if running is not None else "") or self.serve().login_url()
 
     def serve(self) -> PageServer:

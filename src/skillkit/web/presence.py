@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from skillkit.core.run.process.kernel import started_at
 __all__ = ["RunningPage", "announce", "keep_port", "kept_port", "running_page"]
 
 FILE_NAME = "page.json"
+EARLIER = "earlier"
 PORT_FILE_NAME = "page-port"
 LAST_PORT = 65535
 PATIENCE_SECONDS = 5.0
@@ -56,16 +57,30 @@ class RunningPage:
             connection.close()
 
 
-def running_page(folder: Path) -> RunningPage | None:
-    """The page that serves this world now; what another user put there is none."""
+def running_page(folder: Path, port: int = 0) -> RunningPage | None:
+    """The page that serves this world now, on that port if one is named; what another user put there is none."""
+    pages = _running_pages(folder)
+    return next((page for page in pages if not port or page.address.endswith(f":{port}")), None)
+
+
+def _running_pages(folder: Path) -> list[RunningPage]:
+    """The one that came last is first."""
     if not is_own_state(folder, folder / FILE_NAME):
-        return None
+        return []
     try:
-        page = RunningPage(**json.loads((folder / FILE_NAME).read_text(encoding="utf-8")))
-        is_alive = page.is_alive
-    except (OSError, ValueError, TypeError):  # nobody's, or damaged
-        return None
-    return page if is_alive else None
+        first = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        pages = [RunningPage(**each) for each in (first, *first.pop(EARLIER, ()))]
+        return [page for page in pages if page.is_alive]
+    except (OSError, ValueError, TypeError, AttributeError):  # nobody's, or damaged
+        return []
+
+
+def _tell(folder: Path, pages: Sequence[RunningPage]) -> None:
+    if pages:
+        first, *earlier = map(asdict, pages)
+        replace_file(folder / FILE_NAME, json.dumps({**first, EARLIER: earlier}).encode())
+    else:
+        (folder / FILE_NAME).unlink(missing_ok=True)
 
 
 def kept_port(folder: Path) -> int:
@@ -86,14 +101,14 @@ def keep_port(folder: Path, port: int) -> None:
 
 @contextmanager
 def announce(folder: Path, address: str, token: str) -> Iterator[None]:
-    """For as long as the page serves; only the owner can read the file."""
+    """For as long as the page serves, before those that serve already; only the owner can read the file."""
     page = RunningPage(address, os.getpid(), started_at(os.getpid()), token)
-    path = folder / FILE_NAME
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     require_own_folder(folder, may_be_link=True)
-    replace_file(folder / FILE_NAME, json.dumps(asdict(page)).encode())
+    _tell(folder, [page, *_running_pages(folder)])
     try:
         yield
     finally:
-        if running_page(folder) == page:
-            path.unlink(missing_ok=True)
+        told = _running_pages(folder)
+        if page in told:
+            _tell(folder, [each for each in told if each != page])

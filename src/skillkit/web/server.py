@@ -19,6 +19,7 @@ from skillkit.web.access import Access
 __all__ = ["PageServer"]
 
 HOST = "127.0.0.1"
+USUAL_PORT = 80
 START_SECONDS = 30.0
 LAST_SECONDS = 1
 STOP_SECONDS = 10.0
@@ -41,8 +42,7 @@ class PageServer:
         listening = listen(self._port)
         port = self._port = listening.getsockname()[1]
         self.address = f"http://{HOST}:{port}"
-        hosts = (f"{HOST}:{port}", f"localhost:{port}")
-        app = create_app(self._world, manager=self._manager, access=self.access, hosts=hosts)
+        app = create_app(self._world, manager=self._manager, access=self.access, hosts=own_names(port))
         config = server_config(app, lifespan="off", timeout_graceful_shutdown=LAST_SECONDS)
         server = self._server = LimitedServer(config, before_shutdown=app.state.context.close)
         thread = threading.Thread(target=server.run, args=([listening],), name="skillkit-web", daemon=True)
@@ -77,6 +77,12 @@ class PageServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def own_names(port: int) -> tuple[str, ...]:
+    """What a client calls the page; of the usual port none of them says the number."""
+    names = (HOST, "localhost")
+    return (*(f"{name}:{port}" for name in names), *(names if port == USUAL_PORT else ()))
 
 
 def listen(port: int) -> socket.socket:

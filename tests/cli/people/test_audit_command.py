@@ -51,6 +51,11 @@ def tamper(folder: Path, *statements: str) -> None:
     connection.close()
 
 
+def test_tail_says_of_what_there_are_no_records(folder: Path) -> None:
+    told = run("tail", "--skill", "nope", "--kind", "refused", folder=folder).stderr
+    assert told.startswith("No records of skill nope, kind refused in /")
+
+
 def test_tail_shows_an_aligned_table_without_live_control_characters(folder: Path) -> None:
     lines = run("tail", folder=folder).stdout.splitlines()
     assert [line[:3].strip() for line in lines] == ["SEQ", "1", "2", "3", "4", "5"]

@@ -109,3 +109,9 @@ def test_a_skill_may_be_called_like_a_command(tmp_path: Path) -> None:
     skill_folder(tmp_path / "skills", "list", files={"scripts/run.sh": "echo one\n"})
     result = run("add", "list", "--variable", "TEAM", "--yes", folder=tmp_path)
     assert result.stdout == "Granted to list: the variable TEAM.\n"
+
+
+def test_the_help_of_remove_tells_what_is_taken_back(tmp_path: Path) -> None:
+    told = " ".join(run("remove", "--help", folder=tmp_path).stdout.split())
+    assert "Let it reach this host no more." in told
+    assert "masked wherever" not in told

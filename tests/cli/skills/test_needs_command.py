@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 from support.skill_folders import skill_folder
 
@@ -83,3 +86,39 @@ def test_show_and_check_tell_the_same(root: Path) -> None:
         in skillkit(root, "check", "forge", "fetch").stdout
     )
     assert "needs" not in json.loads(skillkit(root, "check", "forge", "plain", "--json").stdout)["reasons"]
+
+
+def on_terminal(root: Path, columns: int, *words: str) -> str:
+    """What stands on a terminal of this width; one that is not there on any line was cut."""
+    places = ["--skills", str(root), "--state-dir", str(root.parent / "state")]
+    if words[0] == "grant":
+        places = places[2:]
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "skillkit", *words, *places],
+        dimensions=(60, columns),
+        cwd=str(root.parent),
+        encoding="utf-8",
+        env={**{name: value for name, value in os.environ.items() if name != "COLUMNS"}, "NO_COLOR": "1"},
+    )
+    child.expect(pexpect.EOF, timeout=60)
+    child.close()
+    return str(child.before).replace("\r\n", "\n")
+
+
+def test_a_narrow_terminal_cuts_no_place_no_digest_and_no_moment(root: Path) -> None:
+    told = on_terminal(root, 40, "needs", "forge")
+    assert "  no   host  api.github.com\n       scripts/fetch.py:2, inferred\n" in told
+    digest = json.loads(skillkit(root, "show", "forge", "--json").stdout)["digest"]
+    assert digest in on_terminal(root, 60, "show", "forge").replace("\n", "")
+    given = ("grant", "forge", "--host", "api.github.com", "--yes")
+    subprocess.run(
+        [sys.executable, "-m", "skillkit", *given, "--skills", str(root), "--state-dir", str(root.parent / "state")],
+        check=True,
+        capture_output=True,
+        cwd=root.parent,
+    )
+    lines = on_terminal(root, 40, "grant", "list").splitlines()
+    assert lines[:3] == ["SKILL        forge", "GRANT        host:api.github.com", "NOW          holds"]
+    assert re.fullmatch(r"SINCE \(UTC\)  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", lines[3])
+    assert lines[4].startswith("FOLDER       /")

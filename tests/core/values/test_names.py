@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from skillkit.core.values.names import is_grantable_name, is_secret_name
+from skillkit.cli.people.grant import grant
+from skillkit.core.values.hosts import NOT_LISTED, HostUse
+from skillkit.core.values.names import grant_command, is_grantable_name, is_secret_name
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,12 @@ def test_what_is_no_name_cannot_be_given(name: str) -> None:
 )
 def test_a_key_is_known_by_its_name(name: str, is_secret: bool) -> None:
     assert is_secret_name(name) is is_secret
+
+
+@pytest.mark.parametrize("skill", ["add", "list", "remove"])
+def test_the_grant_of_a_skill_named_like_a_command_is_typed_with_add(skill: str) -> None:
+    assert grant_command(skill) == f"skillkit grant add {skill}"
+    assert HostUse("a.example:443", NOT_LISTED).remedy(skill) == f"skillkit grant add {skill} --host a.example"
+    assert grant_command("weather") == "skillkit grant weather"
+    assert grant_command("it's") == """skillkit grant 'it'"'"'s'"""
+    assert skill in grant.commands

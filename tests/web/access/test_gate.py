@@ -7,9 +7,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 from support.page_visits import Visit, asked, visiting
 
+from skillkit import World
+from skillkit.web import create_app
 from skillkit.web.access import FAILURES, Access
+from skillkit.web.server import own_names
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -31,6 +35,21 @@ def test_a_name_that_was_pointed_here_is_refused(visit: Visit, path: str) -> Non
     assert statuses == dict.fromkeys(names, 421)
     own = visit.client.get("/", headers={"host": f"localhost:{port}"})
     assert own.status_code == 200, "the machine's own name for itself is fine"
+
+
+def test_on_the_usual_port_the_page_goes_by_names_without_it(tmp_path: Path) -> None:
+    assert own_names(8765) == ("127.0.0.1:8765", "localhost:8765")
+    assert own_names(80) == ("127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost")
+    with World(tmp_path) as world:
+        app = create_app(world, access=Access.fresh(), hosts=own_names(80))
+        client = TestClient(app, base_url="http://127.0.0.1")
+        assert client.get("/favicon.svg").status_code == 200
+        assert client.get("/favicon.svg", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_what_a_wrong_name_is_told_looks_right_without_a_stylesheet(visit: Visit) -> None:
+    told = visit.client.get("/", headers={"host": "evil.example"}).text
+    assert '<svg class="icon icon-shield" viewBox="0 0 24 24" width="18" height="18" fill="none"' in told
 
 
 def test_a_post_from_another_port_of_this_machine_is_refused(visit: Visit) -> None:

@@ -103,3 +103,23 @@ def test_no_view_complains_in_the_console(full_site: Site) -> None:
         if path not in ("/nowhere", "/requests/late"):  # whose status the browser itself calls an error
             page.goto(full_site.at(path))
     assert said == []
+
+
+COLUMNS_CUT = "[...document.querySelectorAll('.scroll')].some(each => each.scrollWidth > each.clientWidth)"
+MARKS_ON_MANY_LINES = "[...document.querySelectorAll('td .chip')].filter(each => each.offsetHeight > 32).length"
+
+
+@pytest.mark.parametrize("width", [1200, 980, 800])
+def test_tables_show_all_their_columns_and_no_mark_breaks(browser: Browser, tmp_path: Path, width: int) -> None:
+    session = "terminal-12345-678901234567"
+    made = made_manager(tmp_path, {"scripts/hello.py": "print(1)\n"}, policy=TRUSTED, session_id=session)
+    with made as manager, serving(browser, tmp_path, manager) as site:
+        manager.execute_skill_script("demo", "hello")
+        manager.grant("demo", hosts=["api.a-long-name-of-a-host.example.org"], channel="terminal")
+        page = site.tab(viewport={"width": width, "height": 800})
+        for path in ("/standing", "/audit"):
+            page.goto(site.at(path))
+            expect(page.locator("td .chip")).not_to_have_count(0)
+            assert page.evaluate(COLUMNS_CUT) is False, path
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert page.evaluate(MARKS_ON_MANY_LINES) == 0, path

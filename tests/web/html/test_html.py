@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jinja2 import TemplateError
 
-from skillkit.web.html import _environment
+from skillkit.web.html import FILTERS, _environment
 
 TEMPLATES = {each.name: each.read_text() for each in (files("skillkit.web") / "html").iterdir() if ".html" in each.name}
 ELEMENTS = frozenset(
@@ -126,3 +126,10 @@ def test_only_one_module_makes_markup() -> None:
         path.relative_to(package).as_posix() for path in package.rglob("*.py") if "markupsafe" in path.read_text()
     }
     assert makers == {"html/__init__.py"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(1, "1 s"), (60, "1 min"), (90, "1 min 30 s"), (3600, "1 h"), (86400, "1 d")]
+)
+def test_how_long_a_bar_is_has_no_empty_parts(seconds: int, words: str) -> None:
+    assert FILTERS["lasting"](seconds) == words

@@ -279,7 +279,9 @@ def test_every_file_of_the_skill_can_be_read_and_searched_from_the_question(tmp_
 
 def test_an_empty_world_says_what_will_come(tmp_path: Path) -> None:
     with visiting(tmp_path / "new") as visit:
-        assert "Nothing waits for you" in text_of(visit.client.get("/").text)
+        told = text_of(visit.client.get("/").text)
+        assert "Nothing waits for you" in told
+        assert "skillkit run SKILL SCRIPT --wait where it has no terminal to ask on" in told
         assert "Nothing was asked yet" in text_of(visit.client.get("/history").text)
         assert "Nothing ran" in text_of(visit.client.get("/audit").text)
         assert "without skills" in text_of(visit.client.get("/skills").text)

@@ -91,7 +91,9 @@ def tail_command(
     elif records:
         click.echo("\n".join(_record_entries(records)))
     else:
-        click.echo(f"No records in {store.place}.", err=True)
+        wanted = {"skill": skill, "session": session, "kind": kind}
+        named = ", ".join(f"{name} {visible(value)}" for name, value in wanted.items() if value)
+        click.echo(f"No records{f' of {named}' if named else ''} in {store.place}.", err=True)
 
 
 @audit.command("show")

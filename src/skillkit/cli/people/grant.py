@@ -65,21 +65,49 @@ class _Named(TypedDict):
     interpreters: tuple[str, ...]
 
 
-def grant_options(function: Decorated) -> Decorated:
-    """What is granted, one thing at a time."""
+GIVING = (
+    "Let it reach this host.",
+    "The hosts may have private addresses.",
+    "Pass it this key, masked wherever it shows.",
+    "Pass it this variable, which is no key.",
+    "Let it read this.",
+    "Let it read and write this.",
+    "Start it there.",
+    "Run it with this: bun, deno, tsx, pwsh.",
+)
+TAKING = (
+    "Let it reach this host no more.",
+    "Of the hosts, those that may have private addresses.",
+    "Pass it this key no more.",
+    "Pass it this variable no more.",
+    "Let it read this no more.",
+    "Let it write this no more.",
+    "Start it there no more.",
+    "Run it with this no more.",
+)
+
+
+def grant_options(helps: Sequence[str]) -> Callable[[Decorated], Decorated]:
+    """What is granted or taken back, one thing at a time."""
     many: dict[str, Any] = {"multiple": True}
-    for option in (
-        click.option("--interpreter", "interpreters", help="Run it with this: bun, deno, tsx, pwsh.", **many),
-        click.option("--working-directory", type=click.Choice(["skill", "workspace", "auto"]), help="Start it there."),
-        click.option("--write", metavar="PATH", help="Let it read and write this.", **many),
-        click.option("--read", metavar="PATH", help="Let it read this.", **many),
-        click.option("--variable", "variables", metavar="NAME", help="Pass it this variable, which is no key.", **many),
-        click.option("--secret", "secrets", metavar="NAME", help="Pass it this key, masked wherever it shows.", **many),
-        click.option("--private", is_flag=True, help="The hosts may have private addresses."),
-        click.option("--host", "hosts", metavar="HOST", help="Let it reach this host.", **many),
-    ):
-        function = option(function)
-    return function
+    host, private, secret, variable, read, write, directory, interpreter = helps
+    options = (
+        click.option("--interpreter", "interpreters", help=interpreter, **many),
+        click.option("--working-directory", type=click.Choice(["skill", "workspace", "auto"]), help=directory),
+        click.option("--write", metavar="PATH", help=write, **many),
+        click.option("--read", metavar="PATH", help=read, **many),
+        click.option("--variable", "variables", metavar="NAME", help=variable, **many),
+        click.option("--secret", "secrets", metavar="NAME", help=secret, **many),
+        click.option("--private", is_flag=True, help=private),
+        click.option("--host", "hosts", metavar="HOST", help=host, **many),
+    )
+
+    def decorated(function: Decorated) -> Decorated:
+        for option in options:
+            function = option(function)
+        return function
+
+    return decorated
 
 
 @click.group("grant", cls=_GrantGroup, no_args_is_help=True)
@@ -101,7 +129,7 @@ def grant() -> None:
 
 @grant.command("add", short_help="Give a skill what it needs; 'add' may be left out.")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
-@grant_options
+@grant_options(GIVING)
 @click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
 @roots_options
 @json_option
@@ -180,7 +208,7 @@ def list_command(state_dir: Path | None, as_json: bool) -> None:
 
 @grant.command("remove")
 @click.argument("skill_name", metavar="SKILL")
-@grant_options
+@grant_options(TAKING)
 @click.option("--folder", type=click.Path(), help="Only of the one from this folder.")
 @state_option
 @json_option

@@ -15,6 +15,7 @@ from skillkit.core.manager import SkillManager
 from skillkit.core.paths import real_path
 from skillkit.core.store.homes import Homes, HomeSize
 from skillkit.core.store.secrets import Secrets
+from skillkit.core.values.names import grant_command
 from skillkit.core.values.text import plural, visible
 from skillkit.present.terminal import columns
 
@@ -156,7 +157,7 @@ def set_command(skill_name: str, name: str, as_json: bool) -> None:
         echo_json(kept={"skill": skill_name, "name": name, "place": place})
     else:
         click.echo(f"Kept {visible(name)} for {visible(skill_name)} in the {place}.")
-        click.echo(f"hint: skillkit grant {visible(skill_name)} --secret {visible(name)}", err=True)
+        click.echo(f"hint: {grant_command(visible(skill_name))} --secret {visible(name)}", err=True)
 
 
 @secret.command("list")

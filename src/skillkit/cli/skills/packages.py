@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
@@ -39,7 +40,13 @@ def packages() -> None:
 @any_state_option
 @json_option
 def list_packages(state_dir: Path | None, as_json: bool) -> None:
-    """List every environment with its size, its age and the skills that use it."""
+    """List every environment with its size, its age and the skills that use it.
+
+    \b
+    Examples:
+      skillkit packages list
+      skillkit packages list --json
+    """
     store = Environments(state_folder(state_dir))
     users = _users(store)
     built = store.all_built()
@@ -66,10 +73,15 @@ def list_packages(state_dir: Path | None, as_json: bool) -> None:
 @packages.command("remove")
 @click.argument("skill_name", metavar="SKILL", type=SKILL)
 @roots_options
-def remove_packages(skill_name: str, **places: Unpack[Places]) -> None:
+@json_option
+def remove_packages(skill_name: str, as_json: bool, **places: Unpack[Places]) -> None:
     """Forget what was prepared for a skill; an environment that no other skill uses goes.
 
     In a shared world what was approved for all machines is taken back too.
+
+    \b
+    Examples:
+      skillkit packages remove pdf-tools
     """
     with manager_for(places) as manager:
         skill = manager.load_skill(skill_name)
@@ -79,19 +91,34 @@ def remove_packages(skill_name: str, **places: Unpack[Places]) -> None:
     if approved is None and not gone:
         raise MissingError(f"No packages are prepared for {visible(skill_name)}.")
     store.forget(skill.metadata.name, skill.base_directory)
-    click.echo(f"Forgot the packages of {visible(skill_name)}. {_removed(store)}")
+    removed = store.prune()
+    if as_json:
+        echo_json(forgot=skill.metadata.name, **_removal(removed))
+    else:
+        click.echo(f"Forgot the packages of {visible(skill_name)}. {_removed(removed)}")
 
 
 @packages.command("prune")
 @any_state_option
-def prune_packages(state_dir: Path | None) -> None:
-    """Remove environments that no skill uses any more, that somebody altered, or that were never finished."""
+@json_option
+def prune_packages(state_dir: Path | None, as_json: bool) -> None:
+    """Remove environments that no skill uses any more, that somebody altered, or that were never finished.
+
+    \b
+    Examples:
+      skillkit packages prune
+      skillkit packages prune --json
+    """
     store = Environments(state_folder(state_dir))
     if os.path.isdir(store.folder):
         from skillkit.packages.workshop import remove_leftovers
 
         remove_leftovers(store)
-    click.echo(_removed(store, with_gone_skills=True))
+    removed = store.prune(with_gone_skills=True)
+    if as_json:
+        echo_json(**_removal(removed))
+    else:
+        click.echo(_removed(removed))
 
 
 def _taken_back(locks: ApprovedLocks, skill: str) -> int:
@@ -109,10 +136,12 @@ def _users(store: Environments) -> dict[str, list[str]]:
     return users
 
 
-def _removed(store: Environments, *, with_gone_skills: bool = False) -> str:
-    gone = store.prune(with_gone_skills=with_gone_skills)
-    size = sum(gone.values()) / MEGABYTE
-    return f"Removed {plural(len(gone), 'environment')}, {size:,.1f} MB."
+def _removed(gone: Mapping[str, int]) -> str:
+    return f"Removed {plural(len(gone), 'environment')}, {sum(gone.values()) / MEGABYTE:,.1f} MB."
+
+
+def _removal(gone: Mapping[str, int]) -> dict[str, object]:
+    return {"removed": [{"key": key, "bytes": size} for key, size in gone.items()]}
 
 
 def _structure(each: Environment, skills: list[str]) -> dict[str, object]:

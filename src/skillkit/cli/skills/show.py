@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import click
 
 from skillkit.cli.options import SCRIPT, SKILL, Places, json_option, manager_for, roots_options
-from skillkit.cli.output import echo_json, screen_width, script_structure, skill_structure, table, table_width
+from skillkit.cli.output import beside, echo_json, screen_width, script_structure, skill_structure, table, table_width
 from skillkit.core.exceptions import SkillKitError
 from skillkit.core.manager import SkillManager
 from skillkit.core.models import Skill
@@ -23,7 +23,7 @@ from skillkit.present.terminal import columns, cut, width_of
 __all__ = ["need_lines", "need_structures", "needs_command", "remedy_lines", "show_command"]
 
 NAME_COLUMNS = 26
-LEAST_PLACE = 12
+NARROW_PLACE = 20
 WORDS = {"working_directory": "directory", "read": "to read", "write": "to write"}
 COUNTED = {
     "home": ("home folder", "home folders"),
@@ -76,14 +76,28 @@ def need_lines(needs: Sequence[Need], indent: str = "  ") -> list[str]:
     """One for each: met or not, what, and where that was found; of a long path the end is kept."""
     kinds = max(len(_word(need)) for need in needs)
     names = min(NAME_COLUMNS, max(width_of(visible(need.name)) for need in needs))
-    room = max(LEAST_PLACE, table_width() - len(indent) - kinds - names - 9)
+    room = table_width() - len(indent) - kinds - names - 9
+    if room < NARROW_PLACE:
+        return [line for need in needs for line in _narrow_lines(need, indent)]
     lines = []
     for need in needs:
         name = cut(visible(need.name), names)
-        mark = click.style("yes", fg="green") if need.is_met else click.style("no ", fg="yellow")
-        place = _end_of(f"{visible(need.where)}, {need.source}", room)
-        lines.append(f"{indent}{mark}  {_word(need):<{kinds}}  {name}{' ' * (names - width_of(name))}  {place}")
+        place = _end_of(_place(need), room)
+        lines.append(f"{indent}{_mark(need)}  {_word(need):<{kinds}}  {name}{' ' * (names - width_of(name))}  {place}")
     return lines
+
+
+def _narrow_lines(need: Need, indent: str) -> tuple[str, str]:
+    """Where a line has no room for all of it: below each other and nothing cut."""
+    return beside(f"{indent}{_mark(need)}  {_word(need)}  ", need.name), beside(f"{indent}     ", _place(need))
+
+
+def _mark(need: Need) -> str:
+    return click.style("yes", fg="green") if need.is_met else click.style("no ", fg="yellow")
+
+
+def _place(need: Need) -> str:
+    return f"{visible(need.where)}, {need.source}"
 
 
 def remedy_lines(needs: Iterable[Need]) -> list[str]:
@@ -166,7 +180,7 @@ def show_command(
     elif with_text:
         click.echo(visible(manager.invoke_skill(skill_name)), nl=False)
     else:
-        _show_skill(skill, manager.needs_of(skill_name), _signing_of(manager, skill).said)
+        _show_skill(skill, manager.needs_of(skill_name), _signed_by(skill, _signing_of(manager, skill)))
 
 
 def _show_skill(skill: Skill, needs: Sequence[Need], signer: str) -> None:
@@ -186,7 +200,9 @@ def _show_skill(skill: Skill, needs: Sequence[Need], signer: str) -> None:
         ("signed by", signer),
     ]
     click.echo()
-    click.echo("\n".join(columns([(name, value) for name, value in facts if value], width)))
+    told = {name: value for name, value in facts if value}
+    column = max(map(len, told))
+    click.echo("\n".join(beside(f"  {name:<{column}}  ", value) for name, value in told.items()))
     _show_section("Scripts", [(s.path.as_posix(), s.script_type, s.description) for s in skill.scripts], width)
     if needs:
         click.secho("\nNeeds", bold=True)
@@ -199,6 +215,24 @@ def _show_skill(skill: Skill, needs: Sequence[Need], signer: str) -> None:
 def _signing_of(manager: SkillManager, skill: Skill) -> Signing:
     """Who signed exactly what is there, as it was checked when it came or by `skillkit verify`."""
     return manager.flow.installed.signing_of(skill.base_directory, _digest_of(skill)[0] or "none", skill.name)
+
+
+def _signed_by(skill: Skill, signing: Signing) -> str:
+    """Another's good signature, which was not taken here, is told apart from none."""
+    if not signing.lost:
+        return signing.said
+    from skillkit.sources.signatures import allowed_signers_file, check_signature, signature_in
+
+    try:
+        found = check_signature(
+            skill.name, skill.digest, signature_in(skill.base_directory), allowed_signers_file(None)
+        )
+    except SkillKitError:  # a signature of something else, or nothing to check it with
+        return signing.said
+    if not found.is_there:
+        return signing.said
+    told = f"{found.shown}, not taken here yet; until now {signing.lost} had signed it"
+    return f"{told} ('skillkit verify {skill.name}' says what to do)"
 
 
 def _digest_of(skill: Skill) -> tuple[str | None, str]:

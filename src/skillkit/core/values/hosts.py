@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from skillkit.core.exceptions import ConfigurationError
 from skillkit.core.values.addresses import is_closed, is_private_address
+from skillkit.core.values.names import grant_command
 
 __all__ = [
     "ANY",
@@ -136,7 +137,7 @@ class HostUse(NamedTuple):
 
     def remedy(self, skill: str) -> str:
         """The same as it is typed."""
-        return f"skillkit grant {shlex.quote(skill)} {shlex.join(self.grant)}" if self.grant else ""
+        return f"{grant_command(skill)} {shlex.join(self.grant)}" if self.grant else ""
 
 
 def host_name(text: str) -> str | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from functools import lru_cache
 
-__all__ = ["is_grantable_name", "is_never_passed", "is_secret_name", "kind_of_name"]
+__all__ = ["grant_command", "is_grantable_name", "is_never_passed", "is_secret_name", "kind_of_name"]
 
+# What may stand behind `skillkit grant` in the place of a skill.
+GRANT_WORDS = ("add", "list", "remove")
 NEVER_PASSED_PREFIXES = ("LD_", "DYLD_", "GIT_SSH", "DBUS_", "SKILLKIT_", "BASH_FUNC_")
 NEVER_PASSED = frozenset(
     "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONBREAKPOINT NODE_OPTIONS BASH_ENV ENV "
@@ -127,3 +130,8 @@ def kind_of_name(name: str) -> str:
         if is_named and part not in ORDINARY_WORDS:
             return "counted" if "tokens" in parts else "secret"
     return "weak" if joined.endswith(WEAK_ENDINGS) else ""
+
+
+def grant_command(skill: str) -> str:
+    """As it is typed; a skill named like one of the words that may stand there needs the word before it."""
+    return f"skillkit grant {'add ' if skill in GRANT_WORDS else ''}{shlex.quote(skill)}"

@@ -163,6 +163,11 @@ def _within(seconds: float) -> str:
     return f"{left // MINUTE} min {left % MINUTE} s" if left >= MINUTE else f"{left} s"
 
 
+def _lasting(seconds: float) -> str:
+    """`1 min`: how long a bar of the chart is, without parts that are none."""
+    return re.sub(r" 0 \w+$", "", _within(seconds))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "address": _address,
     "as_json": partial(json.dumps, ensure_ascii=False),  # so that text and number cannot be mistaken for each other
@@ -171,6 +176,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "counted": plural,
     "exact": escape,  # for a form's `value` alone: what it sends back must be what it was given
     "grouped": "{:,}".format,
+    "lasting": _lasting,
     "length": len,
     "marked": _marked,
     "moment": _moment,

@@ -15,7 +15,7 @@ from skillkit.core.find.needs.surroundings import Surroundings
 from skillkit.core.models.detect.languages import LANGUAGE_INTERPRETERS
 from skillkit.core.paths.forbidden import forbidden_paths
 from skillkit.core.values.hosts import USUAL_PORTS, HostRule
-from skillkit.core.values.names import is_grantable_name
+from skillkit.core.values.names import grant_command, is_grantable_name
 from skillkit.core.values.needs import GRANT_KINDS, Need
 
 __all__ = ["met"]
@@ -66,7 +66,7 @@ def _grant(need: Need, around: Surroundings, flag: str = "") -> str:
     # Where the shell must expand `~`, a quote would keep it from that.
     name = f"~/{shlex.quote(need.name[2:])}" if need.name.startswith("~/") else shlex.quote(need.name)
     private = " --private" if need.grant is not None and need.grant.is_private else ""
-    return f"skillkit grant {shlex.quote(around.skill_name)} {option} {name}{private}"
+    return f"{grant_command(around.skill_name)} {option} {name}{private}"
 
 
 def _is_granted(need: Need, around: Surroundings) -> bool:
@@ -84,7 +84,7 @@ def _host(need: Need, around: Surroundings) -> str:
     given = [each.removeprefix("host:") for each in _granted(around) if each.startswith("host:")]
     is_open = policy.allow_network or policy.sandbox == "off" or _is_opened(need.name, (*policy.allowed_hosts, *given))
     if need.grant is None and not is_open:
-        return f"skillkit grant {shlex.quote(around.skill_name)} --host NAME for each host, or run it with --network"
+        return f"{grant_command(around.skill_name)} --host NAME for each host, or run it with --network"
     return "" if is_open else _grant(need, around)
 
 
