@@ -90,7 +90,7 @@ def test_without_leave_commands_are_stripped_and_the_person_is_told(tmp_path: Pa
 def test_where_the_profile_forbids_scripts_the_chat_says_so(tmp_path: Path) -> None:
     with chat_server(SPEAK) as server:
         ended = without_terminal(tmp_path, chat_words(tmp_path, server, "--once", "speak", "--policy", "locked"))
-    assert "the profile 'locked' runs none" in ended.stderr
+    assert "as in the profile 'locked'" in ended.stderr
     assert "--allow-scripts" not in ended.stderr
 
 

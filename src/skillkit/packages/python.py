@@ -133,11 +133,11 @@ def _frame_of(tree: Path, names: Iterable[str]) -> dict[str, str]:
     found = {}
     for name in names:
         path = tree / name
-        if path.is_symlink():
+        if os.path.islink(path):
             found[name] = f"link {os.readlink(path)}"
-        elif path.is_file():
+        elif os.path.isfile(path):
             found[name] = sha256(path.read_bytes()).hexdigest()
-        elif path.is_dir():
+        elif os.path.isdir(path):
             found[name] = "folder"
     return found
 

@@ -264,7 +264,9 @@ def list_command(state_dir: Path | None, as_json: bool) -> None:
 @state_option
 @json_option
 def remove_command(skill_name: str, folder: str | None, state_dir: Path | None, as_json: bool) -> None:
-    """Stop trusting a skill, or an agent file by its path; neither need exist any more.
+    """Stop trusting a skill, or the agent file of that path.
+
+    Neither needs to exist any more.
 
     \b
     Examples:

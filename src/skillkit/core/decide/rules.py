@@ -42,7 +42,8 @@ APPROVALS = {"session": "Approved in this session.", "trust": "Trusted."}
 
 NO_SCRIPTS = "Policy does not allow scripts; set 'allow_scripts'."
 LOCKED_RUNS_NONE = (
-    "Policy does not allow scripts: the profile 'locked' runs none. Choose another one, such as 'guarded'."
+    "Policy does not allow scripts, as in the profile 'locked'; set 'allow_scripts', or choose another profile, such "
+    "as 'guarded'."
 )
 FIRST_RUN = "Policy asks a person before a skill's first run."
 CHANGED = "Policy asks a person again, because the skill changed since it was approved."
