@@ -228,7 +228,7 @@ def test_a_grant_that_was_taken_back(tmp_path: Path, kind: str) -> None:
     (tmp_path / "notes").mkdir()
     policy = ScriptPolicy(**{**WARM, "grantable": ("variable", "read")})
     with made_manager(tmp_path, {"scripts/run.py": "import json\n"}, policy=policy) as manager:
-        manager.grant("demo", variables=["EDITOR"]) if kind == "variables" else None
+        manager.grant("demo", variables=["TEAM_NAME"]) if kind == "variables" else None
         manager.grant("demo", read=[tmp_path / "notes"]) if kind == "read" else None
         manager.execute_skill_script("demo", "run")
         assert wait_for_spare()

@@ -52,12 +52,14 @@ def web_command(
         page = held.enter_context(LocalPage(manager.state_dir, manager=manager, port=port or 0))
         if port is not None and running_page(page.world.folder, port) is None:
             page.serve()
-        _show(page.link(), is_ours=page.is_ours, opens=not no_open, as_json=as_json)
-        if page.is_ours:
-            if not no_open:
-                from skillkit.web.desktop import Notifier, notify
+        link = page.link()
+        if page.is_ours and not no_open:
+            from skillkit.web.desktop import Notifier, notify
 
-                held.enter_context(Notifier(page.world, lambda: notify(page.link)))
+            # Before the browser: a question that came between the two would be told by neither.
+            held.enter_context(Notifier(page.world, lambda: notify(page.link)))
+        _show(link, is_ours=page.is_ours, opens=not no_open, as_json=as_json)
+        if page.is_ours:
             _wait_for_interrupt()
 
 

@@ -57,7 +57,10 @@ def _python_at(program: str, path: str, identity: tuple[int, ...]) -> Python:
     try:
         base, version, platform = json.loads(read_output((program, "-I", "-c", QUESTION), path))
     except ValueError:
-        raise PackagesError(f"{program} does not say which Python it is. Check that it runs.") from None
+        raise PackagesError(
+            f"{program} does not say which Python it is: it does not run, or it lies in a project, where a script may "
+            "have put it. Put one from elsewhere first on PATH."
+        ) from None
     return Python(real_path(base), version, platform)
 
 

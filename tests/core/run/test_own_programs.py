@@ -109,6 +109,7 @@ def test_what_names_a_place_of_scripts_is_not_passed_on(tmp_path: Path, monkeypa
         ("work/node_modules/.bin", "", False),
         ("work/.venv/bin", "work/.venv/pyvenv.cfg", True),
         ("home/.pyenv/shims", "home/.pyenv/.git", True),
+        ("home of another/.pyenv/shims", "home of another/.pyenv/.git", True),
         ("home/.nvm/versions/node/v22.0.0/bin", "home/.nvm/.git", True),
         ("home/dotfiles/bin", "home/dotfiles/.git", False),
         ("managers/pyenv/shims", "managers/pyenv/.git", True),

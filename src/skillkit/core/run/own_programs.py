@@ -20,9 +20,8 @@ __all__ = ["find_own_program", "is_startable", "own_environment", "own_path", "s
 # What tells a folder that somebody works in; programs of the machine lie in none.
 PROJECT_MARKS = (ENVIRONMENT_MARK, ".git", ".hg", ".jj", "pyproject.toml", "package.json", "skillkit.toml")
 # Nobody works in these, though they are repositories: people install version managers with git.
-INSTALLED_WITH_GIT = (
-    *(f"~/.{name}" for name in "asdf goenv jenv nodenv nvm phpenv plenv pyenv rbenv".split()),
-    *("/opt/homebrew", "/usr/local/Homebrew", "/home/linuxbrew/.linuxbrew"),
+MANAGERS = frozenset(
+    ".asdf .goenv .jenv .nodenv .nvm .phpenv .plenv .pyenv .rbenv homebrew Homebrew .linuxbrew".split()
 )
 ROOTS_OF_MANAGERS = ("ASDF_DIR", "NODENV_ROOT", "NVM_DIR", "PYENV_ROOT", "RBENV_ROOT")
 GLOBAL_PACKAGES = ("/lib/node_modules/", "/share/nodejs/")
@@ -117,12 +116,12 @@ def _is_in_a_project(path: str) -> bool:
     if is_of_packages(path):
         return True
     home = _home()
-    installed = [os.path.expanduser(each) for each in INSTALLED_WITH_GIT]
-    installed += [each for name in ROOTS_OF_MANAGERS if os.path.isabs(each := os.environ.get(name, ""))]
-    outer = [home, *map(real_path, installed), *installed]
+    named = [each for name in ROOTS_OF_MANAGERS if os.path.isabs(each := os.environ.get(name, ""))]
+    outer = [home, *map(real_path, named), *named]
     place = min((path.partition(each)[0] for each in GLOBAL_PACKAGES), key=len)
     above = [str(folder) for folder in (Path(place), *Path(place).parents)]
     above = [folder for folder in above if not any(is_inside(each, folder) for each in outer)]
+    above = [folder for folder in above if os.path.basename(folder) not in MANAGERS]
     return any(os.path.lexists(os.path.join(folder, mark)) for folder in above for mark in PROJECT_MARKS)
 
 
