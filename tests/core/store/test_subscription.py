@@ -254,17 +254,19 @@ def test_a_lease_is_renewed_every_two_seconds(
     ids=["ours", "sqlite"],
 )
 def test_a_store_that_is_back_in_time_costs_nobody_the_place(
-    store: Store, faults: Faults, watcher: Subscription, error: Exception
+    store: Store, faults: Faults, watcher: Subscription, error: Exception, tmp_path: Path
 ) -> None:
-    ticket = ticket_in(store)
+    ticket, other = ticket_in(store), open_store(tmp_path / "state")
     faults.error = error
     with in_threads(1, lambda: watcher.sleep(waiter_for(ticket))) as (sleeping,):
         assert wait_for(lambda: is_looking(watcher), SOON)
-        answer(store, ticket)
         faults.number = 2
         watcher.look_now()
+        assert wait_for(lambda: faults.number < 2, SOON), "no look from before is still under way"
+        answer(other, ticket)
         sleeping.result(SOON)
     assert faults.number == 0
+    other.close()
 
 
 @pytest.mark.parametrize(
