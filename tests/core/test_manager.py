@@ -107,6 +107,21 @@ def test_a_path_that_does_not_exist_is_a_configuration_error(
         SkillManager(**{setting: given})
 
 
+@pytest.mark.parametrize("setting", ["plugin_dirs", "additional_search_paths", "protected_paths"])
+@pytest.mark.parametrize("make", [str, Path])
+def test_one_path_where_a_list_belongs_is_a_configuration_error_and_no_list_of_characters(
+    tmp_path: Path, setting: str, make: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{setting} is a list of paths; '{tmp_path}' is one path\. Write \["):
+        SkillManager("", "", **{setting: make(tmp_path)})
+
+
+@pytest.mark.parametrize("policy", ["guarded", {"allow_scripts": True}, "", {}])
+def test_a_policy_that_is_none_is_a_configuration_error(policy: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"A policy is a ScriptPolicy; .* is not\. Name a profile"):
+        SkillManager("", "", policy=policy)
+
+
 @pytest.mark.parametrize("seconds", [0, 0.99, 601, -1, float("nan"), float("inf"), True])
 def test_a_timeout_out_of_range_is_a_configuration_error(seconds: float) -> None:
     with pytest.raises(ConfigurationError, match=r"A timeout is 1 to 600 seconds; .* is not"):

@@ -11,11 +11,11 @@ from typing import Any, Self
 from skillkit.core.exceptions import SkillKitError, SkillNotFoundError
 from skillkit.core.find.index import SkillIndex, discover
 from skillkit.core.find.plugins import installed_plugin_roots, plugin_roots
-from skillkit.core.find.roots import PathLike, Root, agent_roots, path_roots, project_roots, system_roots
+from skillkit.core.find.roots import PathLike, Root, agent_roots, path_list, path_roots, project_roots, system_roots
 from skillkit.core.models import Skill, SkillMetadata
 from skillkit.core.paths.forbidden import named_workspace
 from skillkit.core.store.state import state_folder
-from skillkit.core.values.policy import GUARDED, STANDARD, ScriptPolicy, require_timeout
+from skillkit.core.values.policy import GUARDED, STANDARD, ScriptPolicy, require_policy, require_timeout
 from skillkit.core.values.skills import Diagnostic, ScriptMetadata, Workspace
 
 TYPE_CHECKING = False
@@ -52,6 +52,8 @@ class SkillManager:
         runner: Runner | None = None,
     ) -> None:
         """A `runner` makes runs happen elsewhere; `host_folders` are more than `skills`, `.agents` and `.claude`."""
+        if policy is not None:
+            require_policy(policy)
         self.policy = STANDARD if policy is None else policy
         # What holds where a model chooses what runs.
         self.agent_policy = GUARDED if policy is None else policy
@@ -78,7 +80,7 @@ class SkillManager:
         self.state_dir, self.state, self.runner = state_folder(state_dir), state, runner
         self.named_workspace = self.name_workspace(workspace) if workspace else None
         self.approver = approver
-        self._protected = tuple(Path(path) for path in protected_paths)
+        self._protected = tuple(Path(path) for path in path_list(protected_paths, "protected_paths"))
         self._lock = threading.RLock()
         self._index: SkillIndex | None = None
         self._loaded: dict[str | Path, Skill] = {}  # by the names that callers used, and by its file: no name is a Path

@@ -16,7 +16,7 @@ from skillkit.core.exceptions import (
     PathSecurityError,
     PluginError,
 )
-from skillkit.core.find.roots import OWN_SOURCES, PathLike, Root, existing_folder
+from skillkit.core.find.roots import OWN_SOURCES, PathLike, Root, existing_folder, path_list
 from skillkit.core.paths import FilePathResolver, is_inside, real_path
 from skillkit.core.values.skills import Diagnostic
 from skillkit.core.values.text import grouped
@@ -43,7 +43,7 @@ class _Plugin(NamedTuple):
 
 def plugin_roots(given: Sequence[PathLike] | None, problems: list[Diagnostic]) -> list[Root]:
     """A bad plugin becomes a problem and never stops the others."""
-    folders = [existing_folder(path, "plugin_dirs") for path in given or ()]
+    folders = [existing_folder(path, "plugin_dirs") for path in path_list(given, "plugin_dirs")]
     return _roots_of_all((plugin for folder in folders for plugin in _plugins_in(folder, problems)), problems)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "Root",
     "agent_roots",
     "existing_folder",
+    "path_list",
     "path_roots",
     "project_roots",
     "system_roots",
@@ -41,6 +42,7 @@ PATH = "path"
 OWN_SOURCES = frozenset((PROJECT, AGENT, SYSTEM, PATH))
 """No plugin may have one of these as its name."""
 REPOSITORY_MARK = ".git"
+SEARCH_SETTING = "additional_search_paths"
 
 PathLike = str | Path
 
@@ -101,7 +103,14 @@ def system_roots(problems: list[Diagnostic]) -> list[Root]:
 
 
 def path_roots(given: Sequence[PathLike] | None) -> list[Root]:
-    return [Root(existing_folder(path, "additional_search_paths"), PATH) for path in given or ()]
+    return [Root(existing_folder(path, SEARCH_SETTING), PATH) for path in path_list(given, SEARCH_SETTING)]
+
+
+def path_list(given: Sequence[PathLike] | None, setting: str) -> tuple[PathLike, ...]:
+    """One text would be a list of its characters."""
+    if isinstance(given, PathLike):
+        raise ConfigurationError(f"{setting} is a list of paths; {str(given)!r} is one path. Write [{str(given)!r}].")
+    return tuple(given or ())
 
 
 def _given_roots(given: PathLike, source: str, setting: str) -> list[Root]:

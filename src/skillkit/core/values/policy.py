@@ -32,6 +32,7 @@ __all__ = [
     "PolicyField",
     "ScriptPolicy",
     "loosenings",
+    "require_policy",
     "require_timeout",
     "value_of",
 ]
@@ -141,6 +142,14 @@ def require_timeout(seconds: object) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds <= highest:
         raise ConfigurationError(
             f"A timeout is {lowest} to {highest} seconds; {seconds!r} is not. Choose one in that range."
+        )
+
+
+def require_policy(policy: object) -> None:
+    if not isinstance(policy, ScriptPolicy):
+        raise ConfigurationError(
+            f"A policy is a ScriptPolicy; {policy!r} is not. Name a profile of skillkit's, such as skillkit.GUARDED, "
+            "or make one: skillkit.ScriptPolicy(...)."
         )
 
 
