@@ -89,6 +89,8 @@ NEW = (
         "mise/config.toml",
         ".roorules-code",
         ".serena",
+        ".gitlab-ci.yml",
+        ".forgejo/workflows",
     ),
     *(".github/copilot/settings.json", ".config/irb/irbrc"),
     *(".github/copilot-instructions.md", ".github/workflows", "skills/planted/SKILL.md", "made/pyvenv.cfg"),

@@ -87,7 +87,7 @@ def test_no_variable_is_said_to_be_passed_that_never_is() -> None:
 def test_the_workspace_and_what_stays_closed_in_it() -> None:
     others, sentence = sorted(set(sentences(workspace="/work")) - set(sentences()), key=len)
     assert others.startswith("It cannot read or write any other file of yours, unless more than 200 of those")
-    said = "It can read and write the workspace /work, but not change in it git and its hooks, instructions and settings of"
+    said = "It can read and write the workspace /work, but not change in it git and its hooks, pipelines of forges, "
     assert sentence.startswith(said)
     assert sentence.endswith("What it makes anew under such a name is moved away when it ends.")
 

@@ -23,6 +23,7 @@ OBEYED = """
     .geminiignore .agent.md AGENTS.local.md GROK.md .idx .codesandbox .lazy.lua .ycm_extra_conf.py .lite_project.lua
     mise.toml .mise.toml mise.local.toml mise.production.toml .mise.test.local.toml .rtx.toml .python-version
     .go-version .terraform-version rust-toolchain.toml uv.toml .pnp.cjs .bazeliskrc
+    .gitlab-ci.yml .circleci Jenkinsfile azure-pipelines.yml bitbucket-pipelines.yml .woodpecker .buildkite .cirrus.yml
 """
 ORDINARY = """
     .env .env.local .gitignore .gitattributes .dockerignore .editorconfig .eslintrc.json .prettierrc .firestore.rules
@@ -47,6 +48,8 @@ def test_what_is_as_ordinary_as_it_looks_is_not(name: str) -> None:
     [
         (".config", {"irb", "mise"}, {"app.toml"}),
         (".github", {"copilot", "lsp.json", "hooks"}, {"settings.json", "FUNDING.yml"}),
+        (".gitlab", {"ci", "duo"}, {"issue_templates", "CODEOWNERS"}),
+        (".forgejo", {"workflows", "actions"}, {"issue_template"}),
         ("mise", {"config.toml", "config.prod.toml", "Config.local.toml", "conf.d"}, {"main.toml", "configure.py"}),
         ("agents", {"writer.toml"}, {"writer.md"}),
         ("src", set(), {"config.toml", "irb", "lsp.json"}),
@@ -63,7 +66,8 @@ def test_every_member_of_a_family_begins_as_one(name: str) -> None:
 
 def test_the_sentence_names_every_group_of_what_is_obeyed() -> None:
     assert sentence_of_groups() == (
-        "git and its hooks, instructions and settings of agents, settings of editors, start-up files of shells, "
-        "start-up files of interpreters, settings of package managers, and skills and skillkit's settings"
+        "git and its hooks, pipelines of forges, instructions and settings of agents, settings of editors, "
+        "start-up files of shells, start-up files of interpreters, settings of package managers, and skills and "
+        "skillkit's settings"
     )
     assert all(name == name.lower() for names in GROUPS.values() for name in names)

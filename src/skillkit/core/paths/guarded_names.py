@@ -42,6 +42,15 @@ GROUPS: dict[str, frozenset[str]] = {
         grumphp.yaml.dist .jj .hg .svn .bzr .sl .pijul
         """.split()
     ),
+    "pipelines of forges": frozenset(
+        """
+        .gitlab-ci.yml .gitlab-ci.yaml .circleci .travis.yml .travis.yaml .drone.yml .drone.yaml .drone.star
+        .drone.jsonnet .woodpecker .woodpecker.yml .woodpecker.yaml .buildkite .cirrus.yml .cirrus.yaml .cirrus.star
+        .semaphore .appveyor.yml appveyor.yml azure-pipelines.yml azure-pipelines.yaml .azure-pipelines
+        bitbucket-pipelines.yml jenkinsfile codemagic.yaml bitrise.yml .build.yml .builds .tekton .teamcity
+        .space.kts buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json
+        """.split()
+    ),
     "instructions and settings of agents": frozenset(
         """
         .claude.json .claude-plugin .agent .codex-plugin .cursor-plugin .windsurf
@@ -124,7 +133,9 @@ PARTLY: dict[str, frozenset[str]] = {
         """.split()
     ),
     ".config": frozenset("mise irb pry direnv fish nushell powershell git nvim helix zed zellij".split()),
-    ".gitlab": frozenset(("duo",)),
+    ".gitlab": frozenset(("duo", "ci")),
+    ".gitea": frozenset(("workflows",)),
+    ".forgejo": frozenset(("workflows", "actions")),
     ".yarn": frozenset("releases plugins sdks".split()),
 }
 # Of these folders what has such a name.
