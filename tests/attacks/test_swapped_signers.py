@@ -185,7 +185,7 @@ def test_the_signer_is_shown_and_only_of_what_was_signed(
         (project / "skills/demo/scripts").mkdir()
         (project / "skills/demo/scripts/run.sh").write_text("echo evil\n")
         assert exit_code_of(["show", "demo"]) == 0
-        assert "nobody; until now author@example.com had signed it" in capfd.readouterr().out
+        assert "nobody known here; until now author@example.com had signed it" in capfd.readouterr().out
         signing = InstalledSkills(manager.flow.store).signing_of(skill.base_directory, skill.digest, skill.name)
         assert signing == ("", "author@example.com")
 
@@ -280,7 +280,7 @@ def test_a_run_of_what_the_signer_did_not_sign_says_so_and_is_covered_by_nothing
     assert error is not None
     assert "Until now author@example.com had signed this skill; they did not sign what is in it now." in request.message
     shown = " ".join(question_text(request, 100, source_rows=5).replace("│", " ").split())
-    assert "Signed by nobody; until now author@example.com had signed it" in shown
+    assert "Signed by nobody known here; until now author@example.com had signed it" in shown
 
 
 def test_a_yes_that_was_given_when_it_was_signed_is_none_to_the_same_question_afterwards(signed: Path) -> None:
@@ -343,9 +343,9 @@ def test_trust_in_a_changed_skill_shows_whose_it_was(signed: Path, capfd: pytest
     (signed / "a.txt").write_text("mine now")
     capfd.readouterr()
     assert exit_code_of(["trust", "add", "demo", "--yes"]) == 0
-    assert "nobody; until now author@example.com had signed it" in capfd.readouterr().err
+    assert "nobody known here; until now author@example.com had signed it" in capfd.readouterr().err
     assert exit_code_of(["show", "demo"]) == 0
-    assert "nobody; until now author@example.com had signed it" in capfd.readouterr().out
+    assert "nobody known here; until now author@example.com had signed it" in capfd.readouterr().out
 
 
 def test_a_signer_that_only_the_lock_names_is_no_signer(

@@ -92,7 +92,7 @@ def test_the_api_offers_and_takes_the_same(visit: Visit) -> None:
     assert (answered["grants"], answered["reason"]) == ([KEY.id], "")
 
 
-@pytest.mark.parametrize("signer", ["author@example.com", "nobody; until now <author> had signed it", ""])
+@pytest.mark.parametrize("signer", ["author@example.com", "nobody known here; until now <author> had signed it", ""])
 def test_the_page_says_who_signed_it_or_had_until_now(visit: Visit, signer: str) -> None:
     context = prompt_of(signer=signer).to_context()
     request = visit.world.open(OptionRequest(f"signed-{len(signer)}", "Run it?", "", OPTIONS, context), expires_in=60)

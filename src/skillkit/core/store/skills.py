@@ -145,8 +145,8 @@ class Signing(NamedTuple):
 
     @property
     def said(self) -> str:
-        """For a person; empty where nobody ever signed it."""
-        return f"nobody; until now {self.lost} had signed it" if self.lost else self.signer
+        """For a person; empty where nobody ever signed it. What a key that is new here signed counts for nothing."""
+        return f"nobody known here; until now {self.lost} had signed it" if self.lost else self.signer
 
 
 NOBODY = Signing("", "")
