@@ -52,9 +52,7 @@ class SkillManager:
         runner: Runner | None = None,
     ) -> None:
         """A `runner` makes runs happen elsewhere; `host_folders` are more than `skills`, `.agents` and `.claude`."""
-        if policy is not None:
-            require_policy(policy)
-        self.policy = STANDARD if policy is None else policy
+        self.policy = STANDARD if policy is None else require_policy(policy)
         # What holds where a model chooses what runs.
         self.agent_policy = GUARDED if policy is None else policy
         self.default_script_timeout = self.policy.timeout_seconds

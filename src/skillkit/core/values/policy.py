@@ -145,12 +145,13 @@ def require_timeout(seconds: object) -> None:
         )
 
 
-def require_policy(policy: object) -> None:
+def require_policy(policy: object) -> ScriptPolicy:
     if not isinstance(policy, ScriptPolicy):
         raise ConfigurationError(
             f"A policy is a ScriptPolicy; {policy!r} is not. Name a profile of skillkit's, such as skillkit.GUARDED, "
             "or make one: skillkit.ScriptPolicy(...)."
         )
+    return policy
 
 
 def _read_timeout(_: str, value: Any) -> Any:  # noqa: ANN401 - any value may be given, and a good one is given back

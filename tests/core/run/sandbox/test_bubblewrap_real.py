@@ -141,6 +141,7 @@ if sys.argv[3] == "pipe":
     fcntl.fcntl(write, 10, 9)  # F_SETSIG, SIGKILL
     fcntl.fcntl(write, fcntl.F_SETFL, os.O_ASYNC)
 os.close(write)
+Path(sys.argv[2], "tied").touch()
 time.sleep(100)
 """
 
@@ -153,7 +154,7 @@ def test_a_run_ends_when_the_caller_is_killed(how: str) -> None:
         places = os.pathsep.join((tests, *sys.path))
         caller = subprocess.Popen([sys.executable, "-c", CALLER, places, str(folder), how, BEAT])
         beats = folder / "work/beats"
-        wait_for(lambda: beats.exists() and beats.stat().st_size > 0)
+        wait_for(lambda: (folder / "tied").exists() and beats.exists() and beats.stat().st_size > 0)
         caller.kill()
         caller.wait()
         time.sleep(0.2)
