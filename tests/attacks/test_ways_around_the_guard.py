@@ -242,6 +242,54 @@ def test_a_folder_of_programs_that_a_script_makes_is_moved_away(
         assert result.isolation.tier == (tier if is_walled else "none")
 
 
+PLANTS_IN_ENVIRONMENT = (
+    "rm bin/python; echo evil > bin/python",
+    "echo evil > bin/pip",
+    "mv bin old; mkdir bin; echo evil > bin/python",
+    "echo 'import evil' > lib/python3/site-packages/evil.pth",
+    "mv lib old; mkdir -p lib/python3/site-packages; echo 'import evil' > lib/python3/site-packages/evil.pth",
+    "ln -sfn evil lib64; mkdir -p evil/python3",
+    "echo 'home = /evil' > pyvenv.cfg",
+    "rm pyvenv.cfg",
+)
+
+
+def of_environment(workspace: Path) -> dict[str, str]:
+    parts = ("bin", "lib", "lib64", "pyvenv.cfg")
+    return {name: each for name, each in content_below(workspace).items() if name.startswith(parts)}
+
+
+@pytest.mark.parametrize("plant", PLANTS_IN_ENVIRONMENT)
+def test_a_workspace_that_is_an_environment_keeps_its_programs_and_packages(
+    tmp_path: Path, tier: str, plant: str
+) -> None:
+    """As `python -m venv .` makes it, with the project's own files beside."""
+    make = (
+        "mkdir -p bin lib/python3/site-packages src; ln -s /usr/bin/python3 bin/python; ln -s lib lib64; "
+        "echo 'home = /usr/bin' > pyvenv.cfg"
+    )
+    for is_walled in (False, True):
+        workspace = made_workspace(tmp_path / str(is_walled), make)
+        before = of_environment(workspace)
+        result = run_in(workspace, f"{plant}\necho free > src/new.txt", walls=is_walled)
+        assert (of_environment(workspace) == before) == is_walled
+        assert (workspace / "src" / "new.txt").read_text() == "free\n", "what is no part of the environment is free"
+        assert result.isolation.tier == (tier if is_walled else "none")
+
+
+@pytest.mark.usefixtures("tier")
+def test_a_workspace_becomes_no_environment_by_a_scripts_mark(tmp_path: Path) -> None:
+    """It is moved away, and the folders that would be an environment's stay free for the next script."""
+    mark = "echo 'home = /evil' > pyvenv.cfg"
+    control, workspace = (made_workspace(tmp_path / name, "mkdir bin lib") for name in ("control", "walled"))
+    run_in(control, mark, walls=False)
+    assert (control / "pyvenv.cfg").exists()
+    run_in(workspace, mark)
+    assert not (workspace / "pyvenv.cfg").exists()
+    run_in(workspace, "echo built > bin/tool; echo built > lib/part")
+    assert [(workspace / each).read_text() for each in ("bin/tool", "lib/part")] == ["built\n"] * 2
+
+
 @pytest.mark.usefixtures("tier")
 def test_a_further_name_of_a_guarded_file_does_not_outlast_the_run(tmp_path: Path) -> None:
     """So many shared files that they are no longer guarded one by one; then the next script writes by the name."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from support.desktops import Desktop
 
-from skillkit.core.run.own_programs import find_own_program, is_startable, own_environment, startable_path
+from skillkit.core.run.own_programs import find_own_program, own_environment, startable_path, startable_program
 from skillkit.core.run.unwalled import read_output
 
 
@@ -88,17 +90,34 @@ def test_what_names_a_place_of_scripts_is_not_passed_on(tmp_path: Path, monkeypa
     bad.mkdir()
     monkeypatch.chdir(bad)
     monkeypatch.setenv("PATH", os.pathsep.join((f"{bad}/bin", "/usr/bin", "relative")))
+    other = tmp_path / "an other" / "project"
+    (other / ".git").mkdir(parents=True)
     tainted = {
         "BROWSER": f"firefox:{bad}/browser %s",
         "LD_PRELOAD": f"{bad}/evil.so",
         "PYTHONPATH": f"/usr/share:{bad}",
         "NODE_OPTIONS": f"--require={bad}/evil.js",
+        "RUBYOPT": f"-W0 -I{bad} -revil",
+        "PERL5OPT": f"-I{other}",
+        "GIT_CONFIG_PARAMETERS": f"'core.fsmonitor'='{bad}/evil'",
+        "LESSOPEN": f"|'{other}/evil' %s",
+        "JAVA_TOOL_OPTIONS": f"-javaagent:{bad}/evil.jar,x=1",
+        "NODE_IMPORT": f"--import file://{other}/evil.mjs",
+        "MIXED": f"https://example.com/x {bad}/evil",
+        "PYTHONUSERBASE": str(other / "deep" / "er"),
     }
-    for name, value in {**tainted, "BROWSER_OF_MINE": "firefox"}.items():
+    harmless = {
+        "BROWSER_OF_MINE": "firefox",
+        "HOMEPAGE": f"https://example.com{bad}/index.html",
+        "TERMINFO": "/usr/share/terminfo",
+        "PLAIN_FOLDER": str(tmp_path / "plain folder"),
+    }
+    for name, value in {**tainted, **harmless}.items():
         monkeypatch.setenv(name, value)
     environment = own_environment()
     assert not tainted.keys() & environment.keys()
-    assert (environment["PATH"], environment["BROWSER_OF_MINE"]) == ("/usr/bin", "firefox")
+    assert environment["PATH"] == "/usr/bin"
+    assert {name: environment.get(name) for name in harmless} == harmless
 
 
 @pytest.mark.parametrize(
@@ -107,12 +126,13 @@ def test_what_names_a_place_of_scripts_is_not_passed_on(tmp_path: Path, monkeypa
         ("bin", "", True),
         ("work/bin", "work/.git", False),
         ("work/node_modules/.bin", "", False),
-        ("work/.venv/bin", "work/.venv/pyvenv.cfg", True),
+        ("work/.venv/bin", "work/.venv/pyvenv.cfg", False),
         ("home/.pyenv/shims", "home/.pyenv/.git", True),
         ("home of another/.pyenv/shims", "home of another/.pyenv/.git", True),
         ("home/.nvm/versions/node/v22.0.0/bin", "home/.nvm/.git", True),
         ("home/dotfiles/bin", "home/dotfiles/.git", False),
         ("managers/pyenv/shims", "managers/pyenv/.git", True),
+        ("managers/.git-work/pyenv/shims", "managers/.git-work/pyenv/.git", False),
         ("usr/lib/node_modules/npm/bin", "usr/lib/node_modules/npm/package.json", True),
         ("work/lib/node_modules/npm/bin", "work/.git", False),
     ],
@@ -126,6 +146,27 @@ def test_an_interpreter_is_asked_something_where_no_script_can_have_made_it(
     program.write_text("#!/bin/sh\necho asked\n")
     if mark:
         (tmp_path / mark).touch()
-    assert is_startable(str(program)) is may
+    assert startable_program(str(program)) == (str(program) if may else "")
     assert read_output([str(program)], os.defpath) == ("asked\n" if may else "")
     assert startable_path(f"{program.parent}:bin:/usr/bin") == (f"{program.parent}:/usr/bin" if may else "/usr/bin")
+
+
+def test_of_an_environment_the_python_that_it_leads_to_is_asked(tmp_path: Path) -> None:
+    """Its own settings and start-up lines are not read, and what is no link to one elsewhere is asked nothing."""
+    environment, ran = tmp_path / "work" / ".venv", tmp_path / "ran"
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    packages = environment / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+    for folder in (environment / "bin", packages):
+        folder.mkdir(parents=True)
+    (environment / "bin" / "python").symlink_to(base)
+    (environment / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
+    (packages / "evil.pth").write_text(f"import sys; open({str(ran)!r}, 'a').write('ran')\n")
+    question = (str(environment / "bin" / "python"), "-c", "import sys; print(sys.prefix)")
+    assert subprocess.run(question, check=True, capture_output=True, text=True).stdout == f"{environment}\n"
+    assert ran.exists(), "the control: started as itself it runs the line"
+    ran.unlink()
+    assert read_output(question, os.defpath) not in ("", f"{environment}\n")
+    assert not ran.exists()
+    program = planted_in(environment / "bin")
+    program.write_text("#!/bin/sh\necho asked\n")
+    assert read_output([str(program)], os.defpath) == ""

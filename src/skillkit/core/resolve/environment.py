@@ -54,7 +54,7 @@ LISTED_AS = {"powershell": "pwsh"}
 SYSTEM_FOLDERS = frozenset(("/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"))
 # What makes a program say where its real binary is.
 SELF_QUESTIONS = {
-    "python3": ("-c", "import sys; print(sys.executable)"),
+    "python3": ("-I", "-c", "import sys; print(sys.executable)"),
     "node": ("-e", "console.log(process.execPath)"),
     "ruby": ("-e", "puts RbConfig.ruby"),
     "perl": ("-e", "print $^X"),

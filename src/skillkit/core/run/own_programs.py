@@ -7,6 +7,7 @@ notification, a version manager. An activated environment puts a folder of the p
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -15,7 +16,7 @@ from skillkit.core.paths import is_decided_inside, is_inside, is_of_packages, re
 from skillkit.core.paths.forbidden import writable_by_scripts
 from skillkit.core.paths.guarded_names import ENVIRONMENT_MARK
 
-__all__ = ["find_own_program", "is_startable", "own_environment", "own_path", "startable_path"]
+__all__ = ["find_own_program", "own_environment", "own_path", "startable_path", "startable_program"]
 
 # What tells a folder that somebody works in; programs of the machine lie in none.
 PROJECT_MARKS = (ENVIRONMENT_MARK, ".git", ".hg", ".jj", "pyproject.toml", "package.json", "skillkit.toml")
@@ -27,6 +28,11 @@ ROOTS_OF_MANAGERS = ("ASDF_DIR", "NODENV_ROOT", "NVM_DIR", "PYENV_ROOT", "RBENV_
 GLOBAL_PACKAGES = ("/lib/node_modules/", "/share/nodejs/")
 """npm itself is a package, and has a package.json like any project."""
 ALWAYS_PASSED = frozenset(("HOME", "PATH", "USER", "LOGNAME"))
+# Where a path may begin and end in a variable's value: lists, options and quotes, each on its own, for spaces in names.
+BORDERS = tuple(
+    map(re.compile, ("$^", re.escape(os.pathsep), r"\s+", "=", """["'`]""", r"""[\s"'`=,;:|&()<>\[\]{}]+"""))
+)
+ADDRESS = re.compile(r"\b(?!file:)[a-z][a-z0-9+.-]*://[^\s\"']*")
 
 
 def find_own_program(*names: str) -> str:
@@ -43,20 +49,24 @@ def own_path() -> str:
     return os.pathsep.join(entry for entry in entries if not _is_written(entry, closed))
 
 
-def is_startable(program: str) -> bool:
-    """Whether an interpreter may be asked something without walls: one of an environment, or no script's work.
+def startable_program(program: str) -> str:
+    """What to start, without walls, to ask an interpreter something; empty for what may be a script's work.
 
-    An environment is guarded wherever it lies, and one that a script makes is moved away.
+    For an environment's Python, which is a link, the one that it leads to. Started as itself it would read the
+    environment's settings and start-up lines, and a script could have made what looks like an environment.
     """
-    return _is_of_an_environment(program) or not _is_written(program, _closed())
+    closed = _closed()
+    if not _is_written(program, closed):
+        return program
+    real = real_path(program)
+    return real if _is_of_an_environment(program) and not _is_written(real, closed) else ""
 
 
 def startable_path(path: str) -> str:
     """Of these folders those whose programs may be started without walls."""
     closed = _closed()
-    folders = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
     return os.pathsep.join(
-        each for each in folders if _is_of_an_environment(os.path.join(each, "-")) or not _is_written(each, closed)
+        folder for folder in path.split(os.pathsep) if os.path.isabs(folder) and not _is_written(folder, closed)
     )
 
 
@@ -116,19 +126,29 @@ def _is_in_a_project(path: str) -> bool:
     if is_of_packages(path):
         return True
     home = _home()
-    named = [each for name in ROOTS_OF_MANAGERS if os.path.isabs(each := os.environ.get(name, ""))]
-    outer = [home, *map(real_path, named), *named]
+    named = {each for name in ROOTS_OF_MANAGERS if os.path.isabs(each := os.environ.get(name, "").rstrip(os.sep))}
+    managers = named.union(map(real_path, named))
     place = min((path.partition(each)[0] for each in GLOBAL_PACKAGES), key=len)
     above = [str(folder) for folder in (Path(place), *Path(place).parents)]
-    above = [folder for folder in above if not any(is_inside(each, folder) for each in outer)]
+    above = [folder for folder in above if not is_inside(home, folder) and folder not in managers]
     above = [folder for folder in above if os.path.basename(folder) not in MANAGERS]
     return any(os.path.lexists(os.path.join(folder, mark)) for folder in above for mark in PROJECT_MARKS)
 
 
 def _names_any(value: str, closed: list[str]) -> bool:
     """Whether a value, or a part of it as in lists of paths and in commands, is a place that a script may write."""
-    words = [word for part in value.split(os.pathsep) for word in (part, *part.split(), *part.split("="))]
-    return any(os.path.isabs(word) and "\0" not in word and is_decided_inside(word, closed) for word in set(words))
+    text = ADDRESS.sub(" ", value)
+    words = {word for border in BORDERS for word in border.split(text)} if os.sep in text else set()
+    paths = {word[word.index(os.sep) :] for word in words if os.sep in word and "\0" not in word}
+    return any(_is_left_by_scripts(path, closed) for path in paths)
+
+
+def _is_left_by_scripts(path: str, closed: list[str]) -> bool:
+    """As of a program, but for places where only other users could have put something."""
+    if is_decided_inside(path, closed):
+        return True
+    real = real_path(path)
+    return not _is_the_systems(real) and (_is_in_a_project(real) or _is_in_a_project(path))
 
 
 def _status(real: str) -> os.stat_result:

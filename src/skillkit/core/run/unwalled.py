@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from skillkit.core.run.own_programs import is_startable, own_environment, startable_path
+from skillkit.core.run.own_programs import own_environment, startable_path, startable_program
 from skillkit.core.run.process import ProcessRequest, run_process
 from skillkit.core.run.process.spawn import DEVNULL, popen
 
@@ -32,11 +32,12 @@ def read_output(argv: Sequence[str], path: str) -> str:
     A shim looks for programs itself, so it gets the PATH without the folders of skill and workspace. What a script may
     have made in an earlier run, in whatever workspace, is asked nothing.
     """
-    if not is_startable(argv[0]):
+    program = startable_program(argv[0])
+    if not program:
         return ""
     environment = {**own_environment(), "PATH": startable_path(path)}
     try:
-        ended = run_process(ProcessRequest(tuple(argv), "/", environment, b"", OUTPUT_SECONDS, OUTPUT_BYTES))
+        ended = run_process(ProcessRequest((program, *argv[1:]), "/", environment, b"", OUTPUT_SECONDS, OUTPUT_BYTES))
     except OSError:
         return ""
     return ended.stdout.decode("utf-8", "replace") if ended.status == 0 else ""

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillkit.core.paths import Judged, is_inside, judge, judge_opened, open_place, real_path, require_own_folder
+from skillkit.core.paths.guarded_names import ENVIRONMENT_MARK
 from skillkit.core.run.guard.places import Place, find_places, place_at
 from skillkit.core.run.guard.restore import (
     ASIDE,
@@ -185,6 +186,7 @@ class Guard:
         """What another run made that goes on is guarded as well, and yet not known: it is to be moved away."""
         tree = self._tree(root)
         began = time.time() - CLOCK_SECONDS
+        tree.take_for_environment(self._is_environment(root))
         places = self._seen(tree)
         others = self._journal.going_on()  # after the look, which may take long: who began meanwhile is among them
         known = [place for place in places if not any(_is_made_meanwhile(place, each) for each in others)]
@@ -209,6 +211,13 @@ class Guard:
         except BaseException:
             os.close(held)
             raise
+
+    def _is_environment(self, root: str) -> bool:
+        """By a mark that was there before any script that still runs."""
+        return any(
+            not any(_is_made_meanwhile(mark, run) for run in self._journal.going_on())
+            for mark in place_at(os.path.join(root, ENVIRONMENT_MARK))
+        )
 
     def _keepsakes(
         self, places: Sequence[Place], root: str, others: Sequence[Before], opened: Sequence[str]

@@ -39,6 +39,7 @@ PACKAGE_MARK = "__init__.py"
 INSTALLED_FOLDER = "node_modules"  # where links are made by the hundred, and nobody looks for skills
 MODULE_ENDINGS = ("py", "pyc", "pyd", "so")
 MARKS = frozenset((ENVIRONMENT_MARK, PACKAGE_MARK, SKILL_MARK))
+PARTS_OF_ENVIRONMENT = frozenset(("bin", "scripts", "lib", "lib64"))
 
 
 class _Folder(NamedTuple):
@@ -76,10 +77,17 @@ class Tree:
         self._seen: tuple[Place, ...] = ()
         self._ordinary: frozenset[str] = frozenset()
         self._closed: list[str] = []
+        self._is_environment = False
         self.is_cut = False
         """Whether there were more folders than are looked at when a run begins."""
         self.has_unguarded_shares = False
         """Whether files may have further names outside without being guarded."""
+
+    def take_for_environment(self, is_one: bool) -> None:
+        """Whether the folder itself is a person's environment: then its programs and packages are guarded in it."""
+        if self._is_environment != is_one:
+            self.close()
+            self._is_environment = is_one
 
     def look(self, *, is_after_run: bool = False) -> tuple[Place, ...]:
         """What is guarded now, outer places first; what lies in a guarded folder is guarded with it.
@@ -226,6 +234,11 @@ class Tree:
             found, looked_at = find_places(each, self.root)
             places += found
             stamps |= looked_at
+        for each in self._parts_of_environment(path, entries):
+            found, looked_at = find_places(each, self.root)
+            places += (place._replace(is_named=False) for place in found)
+            stamps |= looked_at
+            guarded.add(each)
         others = [entry for entry in entries if entry.path not in guarded and entry.path not in self.left_out]
         children = tuple(entry.path for entry in others if entry.is_dir(follow_symlinks=False))
         files = [entry for entry in others if entry.is_file(follow_symlinks=False)]
@@ -250,6 +263,8 @@ class Tree:
         guarded.update(entry.name for entry in entries if self._is_leading_astray(path, entry))
         guarded.update(guarded_inside(os.path.basename(path), names))
         guarded.update(of_repository(names))
+        if path == self.root:
+            guarded.update(name for name in names if name.lower() == ENVIRONMENT_MARK)
         if path == self.root and self.importable:
             parts = {name: name.partition(".") for name in names}
             guarded.update(
@@ -258,6 +273,12 @@ class Tree:
                 if stem in self.importable and ending.endswith(MODULE_ENDINGS)
             )
         return guarded
+
+    def _parts_of_environment(self, path: str, entries: list[os.DirEntry[str]]) -> list[str]:
+        """At the top of a project that is an environment itself, beside all that its scripts work on."""
+        if path != self.root or not self._is_environment:
+            return []
+        return sorted(entry.path for entry in entries if entry.name.lower() in PARTS_OF_ENVIRONMENT)
 
     def _is_leading_astray(self, path: str, entry: os.DirEntry[str]) -> bool:
         """A link in the place of a folder that is obeyed for its name, or of a skill: what it leads to is, too."""
