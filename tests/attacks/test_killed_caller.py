@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.confined_runs import bubblewrap_refusal
 from support.running import anybody_runs, wait_for
 from support.skill_folders import skill_folder
 
@@ -36,6 +38,29 @@ try:
 except ChildProcessError:
     print(survivors.own_mark(), result.stdout.strip())
 """
+# Killed the moment there is a process, which is held up: bubblewrap has not asked yet to be ended with its caller.
+STARTING = """
+import os, signal, sys, time
+from dataclasses import replace
+from skillkit import STANDARD, SkillManager
+from skillkit.core.run import process
+from skillkit.core.run.process import running, survivors
+folder, begun, mark, what, keeping = sys.argv[1:6]
+spawn = running.spawn_process
+def spawn_and_die(start, born):
+    os.kill(spawn(start, born), signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGKILL)
+if keeping == "no keeper":
+    process.start_keeper = lambda: None
+print(survivors.own_mark(), flush=True)
+policy = replace(STANDARD, warm="auto" if what == "spare" else "off")
+with SkillManager(folder + "/skills", "", [], [], policy=policy, state_dir=folder + "/state") as manager:
+    manager.execute_skill_script("demo", "brief")
+    running.spawn_process = spawn_and_die
+    if what == "run":
+        manager.execute_skill_script("demo", "sleeps", argv=[mark], timeout=100)
+    time.sleep(60)
+"""
 PLAIN = "import subprocess, sys\nsubprocess.run(['/bin/bash', '-c', sys.argv[4], 'bash', *sys.argv[2:4]])\n"
 
 
@@ -49,7 +74,7 @@ def mark() -> Iterator[str]:
 
 
 def caller(folder: Path, mark: str, *words: str, code: str = CALLER) -> subprocess.Popen[str]:
-    files = {"scripts/run.sh": SCRIPT, "scripts/brief.sh": "echo brief\n"}
+    files = {"scripts/run.sh": SCRIPT, "scripts/brief.sh": "echo brief\n", "scripts/sleeps.sh": 'sleep "$1"\n'}
     skill_folder(folder / "skills", "demo", files=files)
     return subprocess.Popen(
         [sys.executable, "-c", code, str(folder), str(folder / "begun"), mark, *words],
@@ -86,3 +111,31 @@ def test_a_program_that_ends_leaves_no_keeper_and_has_no_child_of_ours(tmp_path:
     keeper, output = said.split()
     assert output == "brief"
     assert wait_for(lambda: not anybody_runs(keeper), 20)
+
+
+def left_of_a_start(folder: Path, mark: str, what: str, keeping: str) -> str:
+    """By which whatever is left of it is known, with its caller gone."""
+    with caller(folder, mark, what, keeping, code=STARTING) as process:
+        assert process.wait(30) == -signal.SIGKILL
+        assert process.stdout is not None
+        return process.stdout.read().strip()
+
+
+@pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
+@pytest.mark.parametrize("what", ["run", "spare"])
+def test_walls_that_are_being_put_up_end_with_their_caller(tmp_path: Path, mark: str, what: str) -> None:
+    left = left_of_a_start(tmp_path, mark, what, "keeper")
+    assert wait_for(lambda: not anybody_runs(left), 20)
+
+
+@pytest.mark.skipif(bool(bubblewrap_refusal()), reason=f"no bubblewrap here: {bubblewrap_refusal()}")
+@pytest.mark.parametrize("what", ["run", "spare"])
+def test_control_without_the_keeper_they_stay(tmp_path: Path, mark: str, what: str) -> None:
+    left = left_of_a_start(tmp_path, mark, what, "no keeper")
+    for pid in anybody_runs(left):
+        os.kill(pid, signal.SIGCONT)
+    time.sleep(1)
+    staying = anybody_runs(left)
+    for pid in staying:
+        os.kill(pid, signal.SIGKILL)
+    assert staying

@@ -39,9 +39,9 @@ def hostile_prompt(text: str) -> Prompt:
 
 
 def require_harmless(page: Page) -> None:
+    page.get_by_role("main").wait_for()
     assert page.locator(PLANTED).count() == 0, page.locator(PLANTED).first.evaluate("e => e.outerHTML")
     assert page.evaluate("window.attacked") is None
-    assert page.get_by_role("main").is_visible()
 
 
 @pytest.mark.parametrize("text", [MARKUP, HIDDEN], ids=["markup", "hidden"])
@@ -59,6 +59,7 @@ def test_in_every_view_it_is_text(site: Site, text: str) -> None:
     if text is MARKUP:
         assert text in str(page.get_by_role("main").inner_text())
     choice(page, "No").click()
+    page.wait_for_url("**/?answered=*")
     require_harmless(page)
     page.goto(site.at("/history"))
     require_harmless(page)

@@ -98,6 +98,7 @@ def test_a_run_that_outlasts_a_round_of_pids_looks_at_no_stranger(
 
     monkeypatch.setattr(kernel, "seconds_to_start_over", lambda: 1.0)
     monkeypatch.setattr(survivors, "all_pids", all_pids)
+    monkeypatch.setattr(survivors, "PROBE_LIMIT", 1 << 22)  # others may start thousands meanwhile
     if not is_watched:
         monkeypatch.setattr(PidOrder, "look_seconds", staticmethod(lambda: 0.0))
     for _ in range(6):  # the pids may really start over, or a busy machine miss a look

@@ -154,7 +154,7 @@ def test_a_run_ends_when_the_caller_is_killed(how: str) -> None:
         places = os.pathsep.join((tests, *sys.path))
         caller = subprocess.Popen([sys.executable, "-c", CALLER, places, str(folder), how, BEAT])
         beats = folder / "work/beats"
-        wait_for(lambda: (folder / "tied").exists() and beats.exists() and beats.stat().st_size > 0)
+        assert wait_for(lambda: (folder / "tied").exists() and beats.exists() and beats.stat().st_size > 0)
         caller.kill()
         caller.wait()
         time.sleep(0.2)
@@ -179,7 +179,7 @@ def test_a_run_outlives_its_thread_unless_it_is_tied_to_it(dies_with_thread: boo
 
         def start() -> None:
             processes.append(room.start(confined))
-            wait_for((room.work / "started").exists)
+            assert wait_for((room.work / "started").exists)
 
         thread = threading.Thread(target=start)
         thread.start()

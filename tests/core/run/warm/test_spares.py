@@ -58,7 +58,7 @@ def test_each_serves_one_run_and_another_is_made(tmp_path: Path) -> None:
 def test_one_that_is_not_ready_yet_is_taken_over(tmp_path: Path) -> None:
     with made_manager(tmp_path, {"scripts/run.py": "import json\nprint(1)\n"}, policy=POLICY) as manager:
         manager.execute_skill_script("demo", "run")
-        wait_for(lambda: spares._kept or spares._making)
+        assert wait_for(lambda: spares._kept or spares._making)
         result = manager.execute_skill_script("demo", "run")
         assert (result.stdout, result.isolation.start) == ("1\n", "warm")
 
@@ -121,7 +121,7 @@ def test_a_minute_is_all_it_gets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         [pid] = waiting()
         monkeypatch.setattr(module, "LIFE_SECONDS", 0.1)
         spares._nudge()
-        wait_for(lambda: is_gone(pid))
+        assert wait_for(lambda: is_gone(pid))
         assert waiting() == []
 
 
@@ -130,7 +130,7 @@ def test_none_is_kept_where_memory_is_short(tmp_path: Path, monkeypatch: pytest.
         [pid] = waiting()
         monkeypatch.setattr(module, "_memory_is_short", lambda: True)
         spares._nudge()
-        wait_for(lambda: is_gone(pid))
+        assert wait_for(lambda: is_gone(pid))
 
 
 def test_memory_is_counted(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_a_killed_owner_leaves_nothing(tmp_path: Path, number: int) -> None:
         assert anybody_runs(mark)
         process.send_signal(number)
         process.wait()
-    wait_for(lambda: not anybody_runs(mark))
-    wait_for(lambda: not helpers_of(process.pid))
+    assert wait_for(lambda: not anybody_runs(mark))
+    assert wait_for(lambda: not helpers_of(process.pid))
 
 
 def test_an_owner_that_ends_leaves_nothing(tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ def test_an_owner_that_ends_leaves_nothing(tmp_path: Path) -> None:
     with owner(tmp_path, body) as process:
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    wait_for(lambda: not anybody_runs(said.strip()))
-    wait_for(lambda: not helpers_of(process.pid))
+    assert wait_for(lambda: not anybody_runs(said.strip()))
+    assert wait_for(lambda: not helpers_of(process.pid))
 
 
 def test_a_process_that_ends_after_one_run_makes_none(tmp_path: Path) -> None:

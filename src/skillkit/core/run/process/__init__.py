@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["Ahead", "ProcessRequest", "can_preface", "launch", "run_confined", "run_process", "start_ahead"]
 
 SHORTAGE_LOOK_SECONDS = 0.02
-ENDS_WITH_US = "--die-with-parent"  # bubblewrap's word: the kernel ends the walls when this program is killed
 
 
 def run_process(
@@ -137,8 +136,7 @@ def start_ahead(confined: Confined, *, has_input: bool) -> Ahead:
 
 
 def _request(confined: Confined, stdin: bytes, timeout: float, output_limit: int) -> ProcessRequest:
-    if ENDS_WITH_US not in confined.argv:  # then a keeper sees to it
-        start_keeper()
+    start_keeper()
     return ProcessRequest(
         confined.argv,
         confined.cwd,

@@ -1,10 +1,14 @@
-"""This process -> a keeper beside it that ends its scripts should it be killed, where the kernel does not (Linux).
+"""This process -> a keeper beside it that ends its scripts should it be killed (Linux).
 
 Theory of operation. Nothing of a killed program runs any more, so somebody else has to notice: a shell that waits for
-the end of a pipe of which only this process holds the other end. It is started once, before the first run that needs
-it, and costs a run nothing: every process of a run carries a mark in its environment that begins the same, so that
-nobody has to be told of runs that begin and end. At a normal end the shell is told that there is nothing to do; at any
-other it becomes the small program `orphan_killer.py`, whose text it was given at the start.
+the end of a pipe of which only this process holds the other end. It is started once, before the first run, and costs a
+run nothing: every process of a run carries a mark in its environment that begins the same, so that nobody has to be
+told of runs that begin and end. At a normal end the shell is told that there is nothing to do; at any other it becomes
+the small program `orphan_killer.py`, whose text it was given at the start.
+
+The kernel ends bubblewrap's walls with the thread that started them, but only once they have asked for it. Who is
+killed in the millisecond before leaves a script behind that nobody bounds, or a bubblewrap that waits for ever for its
+other half.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from skillkit.core.run.process.spawn import DEVNULL, Start, spawn
-from skillkit.core.run.process.survivors import has_other_runs, own_mark
+from skillkit.core.run.process.survivors import has_processes, own_mark
 
 __all__ = ["start_keeper"]
 
@@ -56,7 +60,7 @@ class _Keeper:
         writer, self._writer = self._writer, None
         if writer is not None:
             with suppress(OSError):
-                if not has_other_runs():
+                if not has_processes():
                     os.write(writer, b"\n")
             os.close(writer)
 

@@ -56,6 +56,7 @@ __all__ = [
     "Tree",
     "end_survivors",
     "has_other_runs",
+    "has_processes",
     "idle",
     "kill_group",
     "new_marker",
@@ -122,6 +123,10 @@ class _Census:
     def has_other_runs(self) -> bool:
         return len(self._mains) > len(idle)
 
+    def has_processes(self) -> bool:
+        """Of runs, or started ahead of any."""
+        return bool(self._mains)
+
     def start(self, start: Callable[[], int]) -> tuple[int, float, int]:
         """A new main process, a stranger to every other run, and the time and the order of pids before it was made.
 
@@ -171,6 +176,7 @@ _census = _Census()
 start_counted = _census.start
 release = _census.release
 has_other_runs = _census.has_other_runs
+has_processes = _census.has_processes
 if hasattr(os, "register_at_fork"):
     # A fork copies the lock in whatever state it is, and children that are not the copy's own.
     os.register_at_fork(after_in_child=_census.forget)
