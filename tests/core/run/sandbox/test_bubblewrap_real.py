@@ -12,11 +12,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from support import confined_runs
 from support.confined_runs import Room, bubblewrap_refusal, ended, open_folder, users
+from support.running import wait_for
 
 from skillkit.core.values.policy import Limits
 
@@ -154,20 +154,13 @@ def test_a_run_ends_when_the_caller_is_killed(how: str) -> None:
         places = os.pathsep.join((tests, *sys.path))
         caller = subprocess.Popen([sys.executable, "-c", CALLER, places, str(folder), how, BEAT])
         beats = folder / "work/beats"
-        assert wait_for(lambda: (folder / "tied").exists() and beats.exists() and beats.stat().st_size > 0)
+        assert wait_for(lambda: (folder / "tied").exists() and beats.exists() and beats.stat().st_size > 0, 20)
         caller.kill()
         caller.wait()
         time.sleep(0.2)
         before = beats.stat().st_size
         time.sleep(0.2)
         assert beats.stat().st_size == before
-
-
-def wait_for(condition: Callable[[], bool], *, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("dies_with_thread", [False, True])
@@ -179,7 +172,7 @@ def test_a_run_outlives_its_thread_unless_it_is_tied_to_it(dies_with_thread: boo
 
         def start() -> None:
             processes.append(room.start(confined))
-            assert wait_for((room.work / "started").exists)
+            assert wait_for((room.work / "started").exists, 20)
 
         thread = threading.Thread(target=start)
         thread.start()
