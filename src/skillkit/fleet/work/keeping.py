@@ -39,7 +39,6 @@ class Keeper:
         self._held: dict[str, Hold] = {}
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
-        self._renew_at = 0.0
         self.renewals = self.losses = self.outages = 0
         """How often, for who watches."""
         self.is_stopping = False
@@ -47,8 +46,9 @@ class Keeper:
         """Called once when a person lets this worker end."""
 
     def tell(self, told: Mapping[str, Any]) -> None:
-        """What others see of this worker."""
+        """What others see of this worker, with its next look."""
         self._told = json.dumps(dict(told), default=str)
+        self._renew_at = 0.0
 
     def start(self) -> None:
         with self._lock:
