@@ -1,4 +1,4 @@
-"""A program that is killed in the middle of a run: its script does not go on without it, and nothing of it stays."""
+"""A program that is killed in the middle of a run: what it started does not go on without it, and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ with SkillManager(folder + "/skills", "", [], [], policy=policy, state_dir=folde
         manager.execute_skill_script("demo", "sleeps", argv=[mark], timeout=100)
     time.sleep(60)
 """
+OWN_PROGRAM = """
+import sys
+from skillkit.sources.programs import run_program
+run_program(("/bin/bash", "-c", sys.argv[4], "bash", *sys.argv[2:4]))
+"""
 PLAIN = "import subprocess, sys\nsubprocess.run(['/bin/bash', '-c', sys.argv[4], 'bash', *sys.argv[2:4]])\n"
 
 
@@ -103,6 +108,13 @@ def test_a_script_without_walls_ends_with_its_caller(tmp_path: Path, mark: str, 
         killed(process, tmp_path)
         # A fork of the caller is no part of the run, and lives on.
         assert wait_for(lambda: len(anybody_runs(mark)) == (way != "alone"), 20)
+
+
+def test_a_program_of_ours_ends_with_its_caller(tmp_path: Path, mark: str) -> None:
+    """As git, which fetches outside all walls."""
+    with caller(tmp_path, mark, SCRIPT, code=OWN_PROGRAM) as process:
+        killed(process, tmp_path)
+        assert wait_for(lambda: not anybody_runs(mark), 20)
 
 
 def test_a_program_that_ends_leaves_no_keeper_and_has_no_child_of_ours(tmp_path: Path, mark: str) -> None:

@@ -57,6 +57,7 @@ def run_process(
     A command cancelled beforehand does not start. A command that cannot start raises OSError; where only the
     descriptors are short, and other runs have them, it waits. `ahead` is its process where it was started before.
     """
+    start_keeper()
     limit, on_output = request.output_limit, control.on_output
     captures = Capture("stdout", limit, on_output), Capture("stderr", limit, on_output)
     if not pidfds_work():
@@ -132,11 +133,11 @@ def launch(
 
 def start_ahead(confined: Confined, *, has_input: bool) -> Ahead:
     """A process that waits inside its walls for somebody to hand a run over; `has_input` says that it will be fed."""
+    start_keeper()
     return Ahead(_request(confined, b"\n" if has_input else b"", 0, 0))
 
 
 def _request(confined: Confined, stdin: bytes, timeout: float, output_limit: int) -> ProcessRequest:
-    start_keeper()
     return ProcessRequest(
         confined.argv,
         confined.cwd,

@@ -1,4 +1,4 @@
-"""This process -> a keeper beside it that ends its scripts should it be killed (Linux).
+"""This process -> a keeper beside it that ends what it runs, should it be killed (Linux).
 
 Theory of operation. Nothing of a killed program runs any more, so somebody else has to notice: a shell that waits for
 the end of a pipe of which only this process holds the other end. It is started once, before the first run, and costs a
