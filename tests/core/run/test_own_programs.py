@@ -151,6 +151,38 @@ def test_an_interpreter_is_asked_something_where_no_script_can_have_made_it(
     assert startable_path(f"{program.parent}:bin:/usr/bin") == (f"{program.parent}:/usr/bin" if may else "/usr/bin")
 
 
+def be_an_ordinary_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose folder that is."""
+    if os.geteuid() == 0:
+        os.chown(folder, 1000, 1000)
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+
+@pytest.mark.parametrize("link", ["work/tool", "work/bin"])
+def test_a_link_in_a_project_is_started_by_nobody_whatever_it_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str
+) -> None:
+    """Also where only root can change what it leads to, and we are somebody else."""
+    (tmp_path / "work/.git").mkdir(parents=True)
+    be_an_ordinary_user(tmp_path / "work", monkeypatch)
+    (tmp_path / link).symlink_to("/bin/sh" if link == "work/tool" else "/bin")
+    program = str(tmp_path / link) if link == "work/tool" else str(tmp_path / link / "sh")
+    assert startable_program(program) == ""
+    assert startable_path(f"{tmp_path}/work:{tmp_path / link}:/usr/bin") == "/usr/bin"
+    assert startable_program("/bin/sh") == "/bin/sh", "the control"
+
+
+def test_of_an_environment_the_python_of_the_system_is_asked_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = tmp_path / "work" / ".venv"
+    (environment / "bin").mkdir(parents=True)
+    be_an_ordinary_user(environment / "bin", monkeypatch)
+    (environment / "pyvenv.cfg").touch()
+    (environment / "bin/python").symlink_to("/bin/sh")  # any program that is root's own
+    assert startable_program(str(environment / "bin/python")) == os.path.realpath("/bin/sh")
+
+
 def test_of_an_environment_the_python_that_it_leads_to_is_asked(tmp_path: Path) -> None:
     """Its own settings and start-up lines are not read, and what is no link to one elsewhere is asked nothing."""
     environment, ran = tmp_path / "work" / ".venv", tmp_path / "ran"

@@ -100,15 +100,16 @@ def _home() -> str:
 
 def _is_written(path: str, closed: list[str]) -> bool:
     """Whether a script may have made it what it is: by its place, by a link on the way, by the project around it."""
-    if is_decided_inside(path, closed):
-        return True
     real = real_path(path)
-    return not _is_the_systems(real) and (_is_open_to_all(real) or _is_in_a_project(real) or _is_in_a_project(path))
+    return _is_left_by_scripts(path, closed) or (_is_open_to_all(real) and not _is_the_systems(real))
 
 
-def _is_the_systems(real: str) -> bool:
-    """Only root can change it, and we are somebody else."""
-    return hasattr(os, "geteuid") and os.geteuid() != 0 and _status(real).st_uid == 0 and not _is_open_to_all(real)
+def _is_the_systems(path: str) -> bool:
+    """Only root can change it or what is on the way to it, links included, and we are somebody else."""
+    if not hasattr(os, "geteuid") or os.geteuid() == 0:
+        return False
+    found = [_status(str(each), follow=False) for each in (Path(path), *Path(path).parents)]
+    return all(each.st_uid == 0 and (stat.S_ISLNK(each.st_mode) or not each.st_mode & stat.S_IWOTH) for each in found)
 
 
 def _is_open_to_all(real: str) -> bool:
@@ -144,15 +145,17 @@ def _names_any(value: str, closed: list[str]) -> bool:
 
 
 def _is_left_by_scripts(path: str, closed: list[str]) -> bool:
-    """As of a program, but for places where only other users could have put something."""
+    """As of a program, but for places where only other users could have put something.
+
+    A link in a project may be a script's work whatever it leads to: many programs look around where they are named.
+    """
     if is_decided_inside(path, closed):
         return True
-    real = real_path(path)
-    return not _is_the_systems(real) and (_is_in_a_project(real) or _is_in_a_project(path))
+    return any(_is_in_a_project(each) and not _is_the_systems(each) for each in (real_path(path), path))
 
 
-def _status(real: str) -> os.stat_result:
+def _status(path: str, *, follow: bool = True) -> os.stat_result:
     try:
-        return os.stat(real)
+        return os.stat(path, follow_symlinks=follow)
     except OSError:
         return os.stat_result((stat.S_IWOTH, *(0,) * 9))  # what cannot be looked at is nobody's own
