@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skillkit.core.run.process import ProcessRequest, run_process, running
+from skillkit.core.run.process import Ahead, ProcessRequest, run_process, running
 from skillkit.core.run.process.kernel import (
     UNKNOWN_STATUS,
     all_pids,
@@ -180,6 +180,21 @@ def test_a_daemon_dies_at_the_timeout(tmp_path: Path) -> None:
 
     assert (ended.timed_out, ended.leftovers_killed) == (True, 1)
     assert not is_alive(pid_in(file))
+
+
+def test_who_was_there_before_its_run_began_is_killed_before_its_child(tmp_path: Path) -> None:
+    """As in walls that waited: who has only its child killed goes on with the next line."""
+    os.mkfifo(tmp_path / "go")
+    helper = 'echo $$ > "$0/up"; read -r _ < "$0/go"; sleep 97.5; echo went on'
+    words = ("/bin/bash", "-c", 'setsid /bin/bash -c "$1" "$0" & sleep 97.5', str(tmp_path), helper)
+    request = ProcessRequest(words, "/", {"PATH": os.defpath}, b"", 1.0)
+    ahead = Ahead(request)
+    before = pid_in(tmp_path / "up")
+    go = threading.Timer(0.2, (tmp_path / "go").write_text, ["\n"])
+    go.start()
+    ended = run_process(request, ahead=ahead)
+    go.join()
+    assert (ended.timed_out, ended.stdout, is_alive(before)) == (True, b"", False)
 
 
 def test_children_in_the_background_are_killed_and_counted(tmp_path: Path) -> None:

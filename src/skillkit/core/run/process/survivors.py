@@ -196,7 +196,9 @@ def new_marker() -> str:
 def end_survivors(tree: Tree, *, group_was_killed: bool) -> Survivors:
     """Kill every descendant that the marks of `tree` reach, and see it die; a killed group is not counted."""
     newest, order = pid_order.newest()
-    since = (tree.since or tree.pid) if order == tree.order else 0
+    # Who was killed is struck from its oldest process on: one whose child dies first would go on with its next line.
+    begin = tree.pid if group_was_killed else tree.since or tree.pid
+    since = begin if order == tree.order else 0
     if 0 < newest == since and has_hung_up(*tree.pipes):
         return NOBODY
     hunt = _Hunt(tree, since, newest, uncounted_group=tree.pid if group_was_killed else -1)
@@ -315,9 +317,10 @@ class _Hunt:
             is_over(pidfd, within=max(0.0, self._give_up - time.monotonic()))
 
     def _look(self) -> list[int]:
-        """Strike all suspects, in a crowd the newest first and then in order; who cannot be told yet."""
+        """Strike all suspects in order, in a crowd that goes on the newest first; who cannot be told yet."""
         self._is_short = False  # of descriptors
-        newest = self.suspects[: -NEWEST - 1 : -1] if len(self.suspects) > 2 * NEWEST else []
+        is_storm = bool(self._struck) and len(self.suspects) > 2 * NEWEST
+        newest = self.suspects[: -NEWEST - 1 : -1] if is_storm else []
         caught = {pid for pid in newest if self._strike(pid)}
         return [pid for pid in self.suspects if pid not in caught and self._strike(pid) is None]
 
