@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -148,9 +149,11 @@ def test_control_without_the_keeper_they_stay(tmp_path: Path, mark: str, what: s
         if not staying:
             left = left_of_a_start(tmp_path / str(number), mark, what, "no keeper")
             for pid in anybody_runs(left):
-                os.kill(pid, signal.SIGCONT)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
             time.sleep(1)
             staying = anybody_runs(left)
     for pid in staying:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # walls take those inside with them
+            os.kill(pid, signal.SIGKILL)
     assert staying

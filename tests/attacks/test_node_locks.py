@@ -104,7 +104,12 @@ def test_a_package_cannot_say_by_a_shrinkwrap_what_others_are(
         text = shrinkwrap({"lodash": LODASH}, {"lodash": entry})
         registry.add("wrapper", "1.0.0", "require('lodash')", needs={"lodash": LODASH}, shrinkwrapped=text)
         declared(manager)
-        assert plainly(tmp_path) == "EVIL"
+        told = plainly(tmp_path)
+        if told == "known":  # npm from 12 on reads no package's shrinkwrap
+            prepared(manager)
+            assert manager.execute_skill_script("animals", "a.js").stdout == "known\n"
+            return
+        assert told == "EVIL"
         seen.clear()
         with pytest.raises(PackagesError, match=r"lodash: the registry has another file of lodash 4\.17\.21"):
             prepared(manager)

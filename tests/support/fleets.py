@@ -27,7 +27,7 @@ from support.skill_folders import skill_folder
 __all__ = ["SCRIPTS", "Fleet", "WorkerProcess", "fleet_at", "ordered_again", "tier_here"]
 
 MEMORY = "memory://"
-LONG = "58.125"
+LONG = f"58.{os.getpid():08d}"
 """Seconds that nobody else sleeps, so that who does can be told: what is kept ready for the next run does not."""
 SCRIPTS = {
     "scripts/say.py": """

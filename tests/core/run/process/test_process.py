@@ -394,17 +394,18 @@ def test_a_program_without_standard_streams_can_run_scripts() -> None:
     said = said_by_a_program("""
         import json, os
         os.closerange(0, 3)
-        from skillkit.core.run.process import ProcessRequest, run_process
+        from skillkit.core.run.process import ProcessRequest, orphans, run_process
+        orphans.start_keeper()  # stays, and whatever the program prints does not go to it
         before = os.listdir("/proc/self/fd")  # a library may have taken 0 for itself
         text = "cat; echo err >&2; ls /proc/self/fd | wc -l >&2"
         ended = run_process(ProcessRequest(("/bin/sh", "-c", text), "/", {"PATH": os.defpath}, b"input", 30))
         leaked = sorted(set(os.listdir("/proc/self/fd")) - set(before))
-        said = [ended.status, ended.stdout.decode(), ended.stderr.decode(), leaked]
+        said = [ended.status, ended.stdout.decode(), ended.stderr.decode(), leaked, orphans._keeper._writer > 2]
         os.write(SAY, json.dumps(said).encode())
     """)
 
     # The child lists 0, 1, 2, the liveness pipe and the listing.
-    assert said == [0, "input", "err\n5\n", []]
+    assert said == [0, "input", "err\n5\n", [], True]
 
 
 @pytest.mark.parametrize(

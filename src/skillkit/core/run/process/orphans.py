@@ -17,20 +17,17 @@ import atexit
 import os
 import sys
 import threading
-from array import array
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from skillkit.core.run.process.spawn import DEVNULL, Start, spawn
+from skillkit.core.run.process.spawn import FIRST_FREE_FD, move, start_beside
 from skillkit.core.run.process.survivors import has_processes, own_mark
 
 __all__ = ["start_keeper"]
 
-SHELL = "/bin/sh"
 # A process of its own, so that it is nobody's child who waits for any; its input is not that of the shell that ends.
 WAIT = 'exec 3<&0; (read -r _ <&3 || exec "$@") & '
-FIRST_FREE = 3
 
 
 class _Keeper:
@@ -42,22 +39,20 @@ class _Keeper:
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._writer: int | None = None
-        self._was_tried = False
+        self._has_ended = False
 
     def start(self) -> None:
-        """Once; where it cannot be, scripts may outlive this process if it is killed."""
-        if self._was_tried or sys.platform != "linux" or not sys.executable:
+        """Once; where it cannot be, scripts may outlive this process if it is killed, and the next run tries again."""
+        if self._writer is not None or self._has_ended or sys.platform != "linux" or not sys.executable:
             return
-        with self._lock:
-            if not self._was_tried:
-                self._was_tried = True
-                with suppress(OSError):
-                    self._writer = _started(own_mark())
+        with self._lock, suppress(OSError):
+            if self._writer is None:
+                self._writer = _started(own_mark())
                 atexit.register(partial(_let_go, self, os.getpid()))
 
     def end(self) -> None:
         """A run that goes on in another thread does not outlive us either: then nothing is said."""
-        writer, self._writer = self._writer, None
+        writer, self._writer, self._has_ended = self._writer, None, True
         if writer is not None:
             with suppress(OSError):
                 if not has_processes():
@@ -75,12 +70,12 @@ class _Keeper:
 def _started(mark: str) -> int:
     """The end that keeps it waiting."""
     killer = Path(__file__).with_name("orphan_killer.py").read_text(encoding="utf-8")
-    reader, writer = os.pipe()
+    reader, first = os.pipe()
+    writer = move(first, FIRST_FREE_FD)  # a program without standard streams would print to it
+    if writer != first:
+        os.close(first)
     try:
-        words = (SHELL, "-c", WAIT, "skillkit-keeper", sys.executable, "-I", "-S", "-c", killer, mark)
-        pid = spawn(Start(words, "/", {}, (reader, DEVNULL, DEVNULL), reader, FIRST_FREE), array("i", (0,)))
-        with suppress(ChildProcessError):  # one that somebody else waited for
-            os.waitpid(pid, 0)
+        start_beside((sys.executable, "-I", "-S", "-c", killer, mark), reader, WAIT)
     except BaseException:
         os.close(writer)
         raise

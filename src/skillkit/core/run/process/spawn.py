@@ -23,7 +23,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
 
-__all__ = ["DEVNULL", "FIRST_FREE_FD", "PIPE", "PREFACE_FD", "Start", "can_preface", "popen", "spawn", "start_beside"]
+__all__ = [
+    "DEVNULL",
+    "FIRST_FREE_FD",
+    "PIPE",
+    "PREFACE_FD",
+    "Start",
+    "can_preface",
+    "move",
+    "popen",
+    "spawn",
+    "start_beside",
+]
 
 DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 FIRST_FREE_FD = 64  # sources at or above it are clear of the numbers that a start hands out one after the other
@@ -92,12 +103,22 @@ def popen(
     )
 
 
-def start_beside(program: Sequence[str], talk: int) -> None:
+def start_beside(program: Sequence[str], talk: int, way: str = BESIDE) -> None:
     """A helper of ours that has `talk` as its input and ends with it; it is nobody's child who waits for any."""
-    words = ("/bin/sh", "-c", BESIDE, "skillkit-helper", *program)
-    pid = spawn(Start(words, "/", {}, (talk, DEVNULL, DEVNULL), talk, FIRST_FD), array("i", (0,)))
+    words = ("/bin/sh", "-c", way, "skillkit-helper", *program)
+    born = array("i", (0,))
+    try:
+        spawn(Start(words, "/", {}, (talk, DEVNULL, DEVNULL), talk, FIRST_FD), born)
+        _wait_for(born[0])
+    except BaseException:
+        _wait_for(born[0])  # the shell ends at once, whatever interrupted us
+        raise
+
+
+def _wait_for(pid: int) -> None:
     with suppress(ChildProcessError):  # one that somebody else waited for
-        os.waitpid(pid, 0)
+        if pid:
+            os.waitpid(pid, 0)
 
 
 class _Library:
@@ -194,7 +215,7 @@ _LIBRARY = _library()
 
 def _popen_pid(start: Start, born: array[int]) -> int:
     """Popen leaves descriptors their numbers, so the kept one is moved to its place first."""
-    place = _move(start.kept, start.kept_number)
+    place = move(start.kept, start.kept_number)
     try:
         process = popen(start.argv, start.cwd, start.environment, start.streams, start.others, place)
         born[0] = process.pid
@@ -206,7 +227,8 @@ def _popen_pid(start: Start, born: array[int]) -> int:
     return process.pid
 
 
-def _move(fd: int, least: int) -> int:
+def move(fd: int, least: int) -> int:
+    """A copy with that number or above, which is not inherited."""
     import fcntl
 
     try:
