@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Ahead", "ProcessRequest", "can_preface", "launch", "run_confined", "run_process", "start_ahead"]
 
 SHORTAGE_LOOK_SECONDS = 0.02
+ALONE_SECONDS = 0.5
 
 
 def run_process(
@@ -160,7 +161,8 @@ def _start(
     control: RunControl,
     on_stop: OnStop | None,
 ) -> Run | None:
-    """The run, started; it waits while it is other runs that have the descriptors it needs."""
+    """The run, started; it waits while other runs have the descriptors it needs, or begin and may have them."""
+    until = time.monotonic() + ALONE_SECONDS
     while not control.is_set():
         run = Run(held)
         try:
@@ -169,7 +171,9 @@ def _start(
         except BaseException as error:
             run.stop(on_stop)
             held.close_all()
-            if getattr(error, "errno", 0) != errno.EMFILE or not has_other_runs():
+            if has_other_runs():
+                until = time.monotonic() + ALONE_SECONDS
+            if getattr(error, "errno", 0) != errno.EMFILE or time.monotonic() > until:
                 raise
         else:
             return run
