@@ -7,7 +7,12 @@ import os
 import subprocess
 import sys
 
+import pytest
 from support.running import anybody_runs
+
+from skillkit.core.run.process import ProcessRequest, run_process
+from skillkit.core.run.process.kernel import pidfds_work
+from skillkit.core.values.runs import ProcessExit
 
 INTERRUPTED_STARTS = """
 import json, os, signal, sys
@@ -44,4 +49,20 @@ def test_an_interrupt_during_a_start_leaves_no_process_and_takes_no_turn() -> No
         [sys.executable, "-c", INTERRUPTED_STARTS, length], stdout=subprocess.PIPE, timeout=60, check=True
     )
     assert json.loads(said.stdout) == [False, False, True]
+    assert not anybody_runs(length)
+
+
+def test_an_interrupt_right_after_a_start_comes_out_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is read of it."""
+    length, told, real = f"62.{os.getpid()}", list[ProcessExit](), os.pidfd_open
+    assert pidfds_work()
+
+    def interrupted(*_: int) -> int:
+        monkeypatch.setattr(os, "pidfd_open", real)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "pidfd_open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_process(ProcessRequest(("/bin/sleep", length), "/", {}, b"", 20.0), on_stop=told.append)
+    assert [(each.cancelled, each.stdout) for each in told] == [(True, b"")]
     assert not anybody_runs(length)

@@ -164,7 +164,7 @@ def _start(
     """The run, started; it waits while other runs have the descriptors it needs, or begin and may have them."""
     until = time.monotonic() + ALONE_SECONDS
     while not control.is_set():
-        run = Run(held)
+        run = Run(held, captures)
         try:
             run.start(request)
             run.listen(request.stdin, captures)

@@ -110,7 +110,7 @@ def marked(request: ProcessRequest, marker: str) -> Mapping[str, str]:
 class Run:
     """A process, once it is started, and the pipes that tie it to us."""
 
-    def __init__(self, held: Descriptors) -> None:
+    def __init__(self, held: Descriptors, captures: tuple[Capture, ...] = ()) -> None:
         self.status = UNKNOWN_STATUS
         self._held = held
         self._pidfd = self._feed_fd = -1
@@ -118,7 +118,7 @@ class Run:
         self._feed = Feed(b"")
         self._buffer = _idle_buffers.pop() if _idle_buffers else memoryview(bytearray(READ_SIZE))
         self._poller = select.poll()
-        self._all_captures: tuple[Capture, ...] = ()
+        self._all_captures = captures
         self._captures: dict[int, Capture] = {}
         self._born = array("i", (0,))  # its pid, known as soon as there is one: an interrupt may strike anywhere
         self.tree = UNBORN
