@@ -101,7 +101,7 @@ def test_a_run_that_outlasts_a_round_of_pids_looks_at_no_stranger(
     monkeypatch.setattr(survivors, "PROBE_LIMIT", 1 << 22)  # others may start thousands meanwhile
     if not is_watched:
         monkeypatch.setattr(PidOrder, "look_seconds", staticmethod(lambda: 0.0))
-    for _ in range(6):  # the pids may really start over, a busy machine miss a look, or a spare of another test look too
+    for _ in range(6):  # the pids may start over, a busy machine miss a look, a spare of another test look too
         listed.clear()
         ended = run_process(ProcessRequest(("/bin/sleep", "1.3"), "/", {}, b"", 10.0))
         assert (ended.status, ended.leftovers_killed, ended.kill) == (0, 0, "best-effort")
