@@ -47,6 +47,7 @@ def site(browser: Browser, index: PackageIndex, tmp_path: Path) -> Iterator[Site
 
 def looked_at(page: Page, name: str) -> None:
     """Nothing against the rules, and nothing wider than the screen; a picture for who wants to see it."""
+    page.wait_for_load_state()  # before it has its style, links stand on the browser's own dark
     expect(page.locator("button[disabled]")).to_have_count(0)
     if folder := os.environ.get("SKILLKIT_PICTURES"):
         page.screenshot(path=f"{folder}/packages-{name}.png", full_page=True)
