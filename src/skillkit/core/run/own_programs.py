@@ -151,7 +151,7 @@ def _is_left_by_scripts(path: str, closed: list[str]) -> bool:
     """
     if is_decided_inside(path, closed):
         return True
-    return any(_is_in_a_project(each) and not _is_the_systems(each) for each in (real_path(path), path))
+    return any(_is_in_a_project(each) and not _is_the_systems(each) for each in {real_path(path), path})
 
 
 def _status(path: str, *, follow: bool = True) -> os.stat_result:

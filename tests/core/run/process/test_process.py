@@ -390,6 +390,27 @@ def test_descriptors_above_1024_work() -> None:
     assert said == [0, 100_000]
 
 
+def test_a_run_waits_a_moment_for_descriptors_also_where_no_other_run_is_known() -> None:
+    """Of many that begin at once, those that are short see none that has begun."""
+    said = said_by_a_program("""
+        import json, os, resource, threading
+        from skillkit.core.run.process import ProcessRequest, run_process
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 4096))
+        request = ProcessRequest(("/bin/cat",), "/", {}, b"input", 30)
+        run_process(request)
+        held = []
+        try:
+            while True:
+                held.append(os.dup(SAY))
+        except OSError:
+            pass
+        threading.Timer(0.2, lambda: [os.close(each) for each in held]).start()
+        os.write(SAY, json.dumps(run_process(request).stdout.decode()).encode())
+    """)
+
+    assert said == "input"
+
+
 def test_a_program_without_standard_streams_can_run_scripts() -> None:
     said = said_by_a_program("""
         import json, os
