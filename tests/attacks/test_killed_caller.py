@@ -75,8 +75,14 @@ def mark() -> Iterator[str]:
     """How long the script sleeps, by which it is known; whatever happens, it is over at the end."""
     length = f"97.{os.getpid()}{os.urandom(2).hex().translate(str.maketrans('abcdef', '012345'))}"
     yield length
-    for pid in anybody_runs(length):
-        os.kill(pid, signal.SIGKILL)
+    send(signal.SIGKILL, anybody_runs(length))
+
+
+def send(number: int, pids: list[int]) -> None:
+    """To those that are there: walls that end take who is inside with them."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def caller(folder: Path, mark: str, *words: str, code: str = CALLER) -> subprocess.Popen[str]:
@@ -148,12 +154,8 @@ def test_control_without_the_keeper_they_stay(tmp_path: Path, mark: str, what: s
     for number in range(5):  # where this program has to wait for its turn, they may stand before they are held up
         if not staying:
             left = left_of_a_start(tmp_path / str(number), mark, what, "no keeper")
-            for pid in anybody_runs(left):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
+            send(signal.SIGCONT, anybody_runs(left))
             time.sleep(1)
             staying = anybody_runs(left)
-    for pid in staying:
-        with suppress(ProcessLookupError):  # walls take those inside with them
-            os.kill(pid, signal.SIGKILL)
+    send(signal.SIGKILL, staying)
     assert staying
